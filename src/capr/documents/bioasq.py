@@ -1,0 +1,34 @@
+"""BioASQ question files: one document per question, with its gold documents, snippets and answers as metadata."""
+
+from __future__ import annotations
+
+from capr.documents.document import Document
+from capr.documents.format import Format, Records
+from capr.documents.json_stream import items
+from capr.documents.problem import Problem
+from capr.documents.source import Source
+
+FIX = "take the file as BioASQ publishes it: questions with id, body, documents and snippets"
+
+
+def read(source: Source) -> Records:
+    """The text of the document is the question itself; the abstracts are not part of such a file."""
+    for item in items(source, "questions.item"):
+        if isinstance(item, Problem):
+            yield item
+            continue
+        number, question = item
+        if not isinstance(question, dict) or not isinstance(question.get("body"), str):
+            yield Problem("the question has no body", FIX, record=number)
+            continue
+        metadata = {name: value for name, value in question.items() if name not in ("id", "body") and value}
+        yield Document(
+            str(question.get("id") or source.document_id(number)), question["body"], metadata=metadata
+        )
+
+
+def recognises(name: str, head: str) -> bool:
+    return head.lstrip()[:1] == "{" and '"questions"' in head and '"body"' in head
+
+
+FORMAT = Format("bioasq", "BioASQ question JSON, a document per question", recognises, read)

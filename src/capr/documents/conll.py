@@ -1,0 +1,78 @@
+"""CoNLL: one token per line with its IOB (or IOBES) tag in the last column, a blank line after each sentence."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from capr.documents.document import Annotation, Document, Span
+from capr.documents.format import Format, Records
+from capr.documents.problem import Problem
+from capr.documents.source import Source
+
+TAG = re.compile(r"O|[BIES]-\S+")
+TOKEN_LINE = re.compile(r"\S+(?:[ \t]+\S+)*[ \t]+(?:O|[BIES]-\S+)\s*")
+
+
+def read(source: Source) -> Records:
+    """One document per `-DOCSTART-`, its sentences on lines of their own; without such marks, one per sentence.
+
+    The text is the tokens joined by blanks: the format does not keep the original one.
+    """
+    sentences: list[list[tuple[str, str]]] = [[]]
+    marked = False
+    number = 0
+    for line in source.lines():
+        columns = line.split()
+        if not columns:
+            if sentences[-1]:
+                sentences.append([])
+            if marked:
+                continue
+        elif columns[0] == "-DOCSTART-":
+            marked = True
+        elif len(columns) < 2 or not TAG.fullmatch(columns[-1]):
+            fix = "write a token and its tag (O, B-type or I-type), with a tab or blank between"
+            yield Problem(f"{line.strip()[:60]!r} is not a token and an IOB tag", fix, line=source.line)
+            continue
+        else:
+            sentences[-1].append((columns[0], columns[-1]))
+            continue
+        if any(sentences):
+            number += 1
+            yield _document(source.document_id(number), sentences)
+            sentences = [[]]
+    if any(sentences):
+        yield _document(source.document_id(number + 1), sentences)
+
+
+def _document(identifier: str, sentences: Sequence[Sequence[tuple[str, str]]]) -> Document:
+    """The tokens as text, the entities as annotations; an I- tag that continues nothing begins an entity."""
+    parts: list[str] = []
+    entities: list[tuple[int, int, str]] = []
+    position = 0
+    for sentence in filter(None, sentences):
+        open_type = None
+        for token, tag in sentence:
+            prefix, _, kind = tag.partition("-")
+            if prefix in ("I", "E") and kind == open_type:
+                entities[-1] = (entities[-1][0], position + len(token), kind)
+            elif prefix != "O":
+                entities.append((position, position + len(token), kind))
+            open_type = kind if prefix in ("B", "I") else None
+            parts += [token, " "]
+            position += len(token) + 1
+        parts[-1] = "\n"
+    annotations = tuple(
+        Annotation("mention", Span(begin, end), {"type": kind}) for begin, end, kind in entities
+    )
+    return Document(identifier, "".join(parts), annotations=annotations)
+
+
+def recognises(name: str, head: str) -> bool:
+    lines = [line for line in head.split("\n")[:30] if line.strip() and not line.startswith("-DOCSTART-")]
+    lines = lines[:-1] if len(lines) > 1 else lines  # the last may be cut
+    return bool(lines) and all(TOKEN_LINE.fullmatch(line) for line in lines)
+
+
+FORMAT = Format("conll", "CoNLL IOB: tokens and entity tags", recognises, read)

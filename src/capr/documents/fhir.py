@@ -1,0 +1,161 @@
+"""FHIR R4: the texts inside DocumentReference and DiagnosticReport, from Bundles or NDJSON."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from capr.documents.attachment import decode
+from capr.documents.dates import iso_date
+from capr.documents.document import Document
+from capr.documents.format import Format, Records
+from capr.documents.json_stream import items
+from capr.documents.problem import Notice, Problem
+from capr.documents.source import Source
+
+LOINC = "http://loinc.org"
+URL_FIX = "download the attachment and put it into `data` as base64, or read the downloaded file itself"
+
+
+def read(source: Source) -> Records:
+    """One document per attachment that carries its text."""
+    without_text: Counter[str] = Counter()
+    for item in _resources(source):
+        if isinstance(item, Problem):
+            yield item
+            continue
+        number, resource = item
+        if not isinstance(resource, dict) or not isinstance(resource.get("resourceType"), str):
+            fix = "each entry needs a `resource` object, each NDJSON line a resource, with its `resourceType`"
+            yield Problem("it is not a FHIR resource: no resourceType", fix, record=number)
+        elif resource["resourceType"] in ("DocumentReference", "DiagnosticReport"):
+            yield from _documents(resource, number, source)
+        else:
+            without_text[resource["resourceType"]] += 1
+    if without_text:
+        listed = ", ".join(f"{count} {kind}" for kind, count in sorted(without_text.items()))
+        fix = "only DocumentReference and DiagnosticReport hold documents"
+        yield Notice(f"resources without a document were passed over: {listed}", fix)
+
+
+def _resources(source: Source) -> Iterator[tuple[int, Any] | Problem]:
+    """The resources of a Bundle, of a list, or of NDJSON lines (each a resource, or a Bundle of its own)."""
+    if not _is_ndjson(source.head):
+        start = source.head.lstrip()[:1]
+        for item in items(source, "item" if start == "[" else "entry.item"):
+            yield item if isinstance(item, Problem) else (item[0], _unwrap(item[1]))
+        return
+    number = 0
+    for line in source.lines():
+        if not line.strip():
+            continue
+        try:
+            resource = json.loads(line)
+        except json.JSONDecodeError as error:
+            fix = "NDJSON has one complete resource per line"
+            yield Problem(f"broken JSON at column {error.colno} ({error.msg})", fix, line=source.line)
+            continue
+        bundled = isinstance(resource, dict) and resource.get("resourceType") == "Bundle"
+        for entry in resource.get("entry", []) if bundled else [resource]:
+            number += 1
+            yield number, _unwrap(entry)
+
+
+def _is_ndjson(head: str) -> bool:
+    """Whether the first line is a whole resource; a Bundle of one line counts only if another line follows."""
+    first, _, rest = head.lstrip().partition("\n")
+    try:
+        resource = json.loads(first)
+    except json.JSONDecodeError:  # pretty-printed, or cut
+        return bool(rest.strip()) and first.startswith('{"resourceType"') and rest.lstrip().startswith("{")
+    return isinstance(resource, dict) and (resource.get("resourceType") != "Bundle" or bool(rest.strip()))
+
+
+def _unwrap(entry: Any) -> Any:  # noqa: ANN401 (whatever the JSON holds)
+    return entry["resource"] if isinstance(entry, dict) and "resource" in entry else entry
+
+
+def _documents(resource: Mapping[str, Any], number: int, source: Source) -> Records:
+    kind = resource["resourceType"]
+    identifier = str(resource.get("id") or source.document_id(number))
+    if kind == "DocumentReference":
+        attachments = [content.get("attachment") for content in _objects(resource.get("content"))]
+    else:
+        attachments = list(_objects(resource.get("presentedForm")))
+    if not attachments:
+        field = "content.attachment" if kind == "DocumentReference" else "presentedForm"
+        yield Problem(f"the {kind} has no {field}", f"export it with its {field}", record=identifier)
+    metadata = _metadata(resource)
+    for i, attachment in enumerate(attachments, 1):
+        own_id = identifier if len(attachments) == 1 else f"{identifier}#{i}"
+        if not isinstance(attachment, dict):
+            yield Problem("the content has no attachment", "export it with its attachment", record=own_id)
+        elif not isinstance(attachment.get("data"), str):
+            url = attachment.get("url")
+            fact = (
+                f"the text is only referred to, by url {url!r}"
+                if url
+                else "the attachment has neither data nor url"
+            )
+            yield Problem(fact, URL_FIX if url else "export the attachment with its data", record=own_id)
+        else:
+            result = decode(attachment["data"], str(attachment.get("contentType") or ""))
+            if isinstance(result, Problem):
+                yield Problem(result.fact, result.fix, record=own_id)
+            else:
+                title = attachment.get("title") or resource.get("description") or metadata.get("type") or ""
+                yield Document(own_id, result[0], str(title), metadata, result[1])
+
+
+def _metadata(resource: Mapping[str, Any]) -> dict[str, Any]:
+    """Patient, date, type and LOINC code; the fields differ between the two resources."""
+    report = resource["resourceType"] == "DiagnosticReport"
+    concept = _object(resource.get("code" if report else "type"))
+    codings = list(_objects(concept.get("coding")))
+    loinc = next((coding for coding in codings if coding.get("system") == LOINC), {})
+    subject = _object(resource.get("subject"))
+    period = _object(
+        resource.get("effectivePeriod") if report else _object(resource.get("context")).get("period")
+    )
+    moments = (
+        resource.get("effectiveDateTime"),
+        period.get("start"),
+        resource.get("issued"),
+        resource.get("date"),
+    )
+    fields = {
+        "patient": _reference(subject.get("reference")) or _object(subject.get("identifier")).get("value"),
+        "patient_name": subject.get("display"),
+        "date": next((iso_date(str(moment)) for moment in moments if moment), None),
+        "type": concept.get("text")
+        or loinc.get("display")
+        or next((c.get("display") for c in codings), None),
+        "loinc": loinc.get("code"),
+        "status": resource.get("status"),
+        "resource": resource["resourceType"],
+    }
+    return {name: value for name, value in fields.items() if value}
+
+
+def _reference(reference: Any) -> str:  # noqa: ANN401 (whatever the JSON holds)
+    """`Patient/17`, `http://server/Patient/17/_history/2` and `urn:uuid:17` are all patient 17."""
+    if not isinstance(reference, str):
+        return ""
+    return reference.split("/_history/")[0].rsplit("/", 1)[-1].removeprefix("urn:uuid:").removeprefix("#")
+
+
+def _object(value: Any) -> Mapping[str, Any]:  # noqa: ANN401
+    return value if isinstance(value, dict) else {}
+
+
+def _objects(value: Any) -> Iterator[Mapping[str, Any]]:  # noqa: ANN401
+    return (item for item in (value if isinstance(value, list) else []) if isinstance(item, dict))
+
+
+def recognises(name: str, head: str) -> bool:
+    return head.lstrip()[:1] in "{[" and '"resourceType"' in head
+
+
+FORMAT = Format("fhir", "FHIR R4 Bundles and NDJSON: DocumentReference, DiagnosticReport", recognises, read)

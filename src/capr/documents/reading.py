@@ -1,0 +1,288 @@
+"""Files and folders in, documents out: recognises formats, collects problems, watches over ids."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import os
+import sqlite3
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+from capr.documents.document import Document
+from capr.documents.format import Format
+from capr.documents.formats import BY_NAME, recognise
+from capr.documents.problem import CaprError, Notice, Problem, ReadError
+from capr.documents.records import USUAL_NAMES
+from capr.documents.source import ESCAPED_BYTE, Source
+
+PROBLEMS_KEPT = 1000
+SIDECAR = ("metadata.csv", "metadata.tsv")
+BAD_GZIP = Problem(
+    "the gzip data ends too early or is damaged; the records before this place were read",
+    "copy or download the file again",
+)
+
+
+class Input(NamedTuple):
+    """A file to read: where it is (None is standard input), what to call it, and what stands beside it."""
+
+    path: Path | None
+    label: str
+    name: str
+    metadata: Mapping[str, str]
+
+
+class Reading:
+    """An iteration over documents that keeps account of what went wrong.
+
+    Iterate over it once. Afterwards (or meanwhile) the attributes tell how it went.
+
+    Attributes:
+        documents: how many were read.
+        characters: their length together.
+        errors: how many problems there were; nothing of them is among the documents.
+        problems: the first thousand problems and notices.
+        formats: how many documents came in each format.
+        replaced: how many had the id of an earlier one (with `replace`).
+        position, size: bytes read so far and bytes in all, for progress.
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[Input],
+        *,
+        format: str | None = None,
+        columns: Mapping[str, str] | None = None,
+        strict: bool = False,
+        replace: bool = False,
+        on_problem: Callable[[Problem], None] | None = None,
+    ) -> None:
+        self.documents = self.characters = self.errors = self.replaced = 0
+        self.problems: list[Problem] = []
+        self.formats: Counter[str] = Counter()
+        self.size = sum(file.path.stat().st_size for file in inputs if file.path and file.path.is_file())
+        self._inputs = inputs
+        self._format = _format_named(format)
+        self._columns = _checked_columns(columns or {})
+        self._strict, self._replace, self._on_problem = strict, replace, on_problem
+        self._done = 0
+        self._source: Source | None = None
+
+    @property
+    def position(self) -> int:
+        """Bytes read so far, of `size`."""
+        return self._done + (self._source.position if self._source else 0)
+
+    def __iter__(self) -> Iterator[Document]:
+        with SeenIds() as seen:
+            for file in self._inputs:
+                for item in self._file(file):
+                    if isinstance(item, Document):
+                        item = self._checked(item, file, seen)
+                    if isinstance(item, Problem):
+                        self._report(item.at(file.label))
+                        continue
+                    self.documents += 1
+                    self.characters += len(item.text)
+                    yield item
+
+    def _file(self, file: Input) -> Iterator[Document | Problem]:
+        """The records of one file; whatever breaks it as a whole becomes a problem at its last good line."""
+        try:
+            with Source.open(file.path, file.label, file.name, self._columns, file.metadata) as source:
+                self._source = source
+                format = self._format or recognise(source.name, source.head)
+                if format is None:
+                    fix = "convert it to text, or name its format with --format"
+                    yield Problem("it is not in a format that capr reads", fix)
+                    return
+                try:
+                    for item in format.read(source):
+                        self.formats[format.name] += isinstance(item, Document)
+                        yield item
+                except (EOFError, gzip.BadGzipFile, zlib.error):
+                    yield replace(BAD_GZIP, line=source.line or None)
+                except UnicodeDecodeError as error:
+                    fact = f"wrong encoding: it begins as {error.encoding} but is not ({error.reason})"
+                    yield Problem(fact, "save the file as UTF-8", line=source.line or None)
+                yield from source.notices
+                self._done += source.position
+        except (EOFError, gzip.BadGzipFile, zlib.error):  # within the first bytes
+            yield BAD_GZIP
+        except OSError as error:
+            yield Problem(
+                f"it cannot be read ({error.strerror or error})", "check the path and its permissions"
+            )
+        finally:
+            self._source = None
+
+    def _checked(self, document: Document, file: Input, seen: SeenIds) -> Document | Problem:
+        """The document with its source, or the reason why it cannot be kept."""
+        for name, value in (("id", document.id), ("title", document.title), ("text", document.text)):
+            if not value.isascii() and (problem := _unusable(name, value)):
+                return replace(problem, record=document.id)
+        metadata = {"source": file.name, **document.metadata, **file.metadata}
+        identifier = metadata.pop("id", None) or document.id
+        title = metadata.pop("title", None) or document.title
+        if not document.text.strip():
+            self._report(
+                Notice(
+                    "the document is empty",
+                    "check that its export is complete",
+                    file.label,
+                    record=identifier,
+                )
+            )
+        first = seen.place_of(identifier, file.label)
+        if first is not None and not self._replace:
+            fact = f"the id {identifier!r} was read before, from {first}"
+            return Problem(
+                fact,
+                "give each document its own id, or let the later one win with --replace",
+                record=identifier,
+            )
+        self.replaced += first is not None
+        return replace(document, id=str(identifier), title=str(title), metadata=metadata)
+
+    def _report(self, problem: Problem) -> None:
+        if not isinstance(problem, Notice):
+            if self._strict:
+                raise ReadError(problem)
+            self.errors += 1
+        if len(self.problems) < PROBLEMS_KEPT:
+            self.problems.append(problem)
+        if self._on_problem:
+            self._on_problem(problem)
+
+
+class SeenIds:
+    """The ids read so far, in a temporary database on disk: exact, and memory does not grow with their number."""
+
+    def __enter__(self) -> SeenIds:
+        self._database = sqlite3.connect("", isolation_level=None)
+        self._database.execute("PRAGMA journal_mode = OFF")
+        self._database.execute("CREATE TABLE seen (id TEXT PRIMARY KEY, place TEXT) WITHOUT ROWID")
+        self._database.execute("BEGIN")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._database.close()
+
+    def place_of(self, identifier: str, place: str) -> str | None:
+        """Where the id was seen before; None, and it is remembered, if it was not."""
+        added = self._database.execute(
+            "INSERT OR IGNORE INTO seen VALUES (?, ?)", (identifier, place)
+        ).rowcount
+        if added:
+            return None
+        (first,) = self._database.execute("SELECT place FROM seen WHERE id = ?", (identifier,)).fetchone()
+        return str(first)
+
+
+def read(
+    paths: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    format: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    strict: bool = False,
+    replace: bool = False,
+    on_problem: Callable[[Problem], None] | None = None,
+) -> Reading:
+    """Reads documents from files and folders, one at a time.
+
+    Args:
+        paths: files, folders (read with everything below them, hidden files left out) or "-" for standard input.
+            A `metadata.csv` in a folder describes the files beside it: a column `file`, and any others.
+        format: one of `capr.documents.formats.BY_NAME`; found from content and name if not given.
+        columns: for tables and JSON Lines, which column holds what, e.g. `{"text": "NOTE", "id": "ROW_ID"}`.
+        strict: raise `ReadError` at the first problem instead of reading on.
+        replace: allow an id that was read before; whoever keeps the documents keeps the later one.
+        on_problem: called with each problem and notice as it is met.
+
+    Returns:
+        An iterable of documents that also counts, and keeps the problems.
+
+    Raises:
+        CaprError: a path that does not exist, an unknown format or column field.
+
+    Example:
+        >>> import capr
+        >>> reading = capr.read(capr.samples.folder() / "articles")
+        >>> titles = [document.title for document in reading]
+        >>> reading.documents, reading.errors
+        (32, 0)
+    """
+    listed = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
+    inputs = [file for path in listed for file in _inputs(path)]
+    return Reading(
+        inputs, format=format, columns=columns, strict=strict, replace=replace, on_problem=on_problem
+    )
+
+
+def _inputs(given: str | os.PathLike[str]) -> Iterator[Input]:
+    if str(given) == "-":
+        yield Input(None, "standard input", "stdin", {})
+        return
+    path = Path(given)
+    if path.is_dir():
+        for folder, folders, files in os.walk(path):
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+            metadata = _sidecar(Path(folder), files)
+            for name in sorted(files):
+                if not name.startswith(".") and not (metadata and name in SIDECAR):
+                    file = Path(folder, name)
+                    yield Input(file, str(file), file.relative_to(path).as_posix(), metadata.get(name, {}))
+    elif path.exists():
+        metadata = _sidecar(path.parent, [name for name in SIDECAR if (path.parent / name).is_file()])
+        yield Input(
+            path, str(path), path.name, metadata.get(path.name, {}) if path.name not in SIDECAR else {}
+        )
+    else:
+        raise CaprError(f"{path}: there is no such file or folder. Fix: check the path.")
+
+
+def _sidecar(folder: Path, files: Sequence[str]) -> dict[str, dict[str, str]]:
+    """What a `metadata.csv` with a column `file` says of the files beside it; nothing if it is another kind of table."""
+    name = next((name for name in SIDECAR if name in files), None)
+    if name is None:
+        return {}
+    with (folder / name).open(encoding="utf-8-sig", newline="", errors="replace") as stream:
+        table = csv.DictReader(
+            stream, delimiter="\t" if name.endswith("tsv") else ",", restkey="", restval=""
+        )
+        if "file" not in (table.fieldnames or ()):
+            return {}
+        return {row["file"]: {k: v for k, v in row.items() if k and k != "file" and v} for row in table}
+
+
+def _format_named(name: str | None) -> Format | None:
+    if name is None or name in BY_NAME:
+        return BY_NAME[name] if name else None
+    raise CaprError(f"there is no format {name!r}. Fix: use one of {', '.join(BY_NAME)}.")
+
+
+def _checked_columns(columns: Mapping[str, str]) -> Mapping[str, str]:
+    unknown = [field for field in columns if field not in USUAL_NAMES]
+    if unknown:
+        known = ", ".join(USUAL_NAMES)
+        raise CaprError(f"there is no field {unknown[0]!r} to map a column to. Fix: use one of {known}.")
+    return columns
+
+
+def _unusable(name: str, value: str) -> Problem | None:
+    """Text that cannot be written as UTF-8 could be neither stored nor shown."""
+    try:
+        value.encode()
+    except UnicodeEncodeError as error:
+        if stray := ESCAPED_BYTE.search(value):
+            byte = ord(stray[0]) - 0xDC00
+            fact = f"wrong encoding: byte 0x{byte:02X} of the {name} is neither UTF-8 nor Windows-1252"
+            return Problem(fact, "save the file as UTF-8")
+        fact = f"the {name} holds half of a surrogate pair, U+{ord(value[error.start]):04X}"
+        return Problem(fact, r"write the character itself, or both halves of its \u escape")
+    return None

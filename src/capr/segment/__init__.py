@@ -1,0 +1,20 @@
+"""Passages out: sentences, sections by heading, uniform pieces and passages, all as ranges of the document's text."""
+
+from capr.segment.headings import HeadingCounts
+from capr.segment.passages import Passage, passages
+from capr.segment.sections import Section, sections
+from capr.segment.sentences import sentences
+from capr.segment.structure import StructureFlags, structure
+from capr.segment.uniform import uniform
+
+__all__ = [
+    "HeadingCounts",
+    "Passage",
+    "Section",
+    "StructureFlags",
+    "passages",
+    "sections",
+    "sentences",
+    "structure",
+    "uniform",
+]

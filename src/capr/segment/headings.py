@@ -1,0 +1,238 @@
+"""Headings in clinical notes and articles: which lines may be one, and which are.
+
+Two sources of knowledge decide. A *lexicon* (headings.tsv) of common headings works without any training. *Counts* of
+the headings of a training set, with a threshold, replace it (Lanz and Pecina 2024): a heading then counts if it is
+frequent enough, which also sets how long the sections become.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from os import PathLike
+from pathlib import Path
+from string import ascii_lowercase, ascii_uppercase
+from typing import NamedTuple
+
+from capr.documents.document import Document
+from capr.documents.problem import CaprError
+
+# A line that is short or has a colon early, up to there; and what may stand before the words of a heading.
+SHORT_OR_COLON = re.compile(r"^(?>[^\r\n:]{1,110})(?=[:\r\n]|\Z)", re.MULTILINE)
+PREFIX = re.compile(
+    r"[ \t]*(?P<marks>\#{1,6}[ \t]+|\*\*|__)?"
+    r"(?P<number>(?:\d{1,2}(?:\.\d{1,2}){0,3}[.)]?|[IVX]{1,4}[.)]|[A-Z][.)])[ \t]+)?(?=[A-Za-z])"
+)
+COLON = re.compile(r"(?:\*\*|__)?:+(?:\*\*|__)?")
+UNDERLINE = re.compile(r"\r?\n[ \t]*(?:={3,}|-{3,})[ \t]*(?=\r?$)", re.MULTILINE)
+LOWER, UPPER = ascii_lowercase.encode(), ascii_uppercase.encode()
+SMALL_WORDS = frozenset("a an and as at by for from in of on or per the to upon with vs via".split())
+HEAD_WORDS = frozenset(
+    "history exam examination findings diagnosis diagnoses plan course medications medication impression assessment "
+    "complaint complaints allergies results investigations procedure procedures recommendations summary instructions "
+    "treatment management symptoms causes prognosis prevention complications".split()
+)
+# Labels of values: all capitals and a colon, and yet no heading.
+VALUE_LABELS = frozenset(
+    "BP HR RR T TEMP SPO2 SAO2 O2 SAT SATS WT HT BMI WBC RBC HGB HCT PLT NA K CL CO2 HCO3 BUN CR CREAT GLU GLUCOSE CA "
+    "MG PHOS INR PT PTT ALT AST ALP TSH BNP CRP ESR LDL HDL HBA1C PO2 PCO2 PH RE MRN DOB NB NOTE CC: EF LVEF PR QRS QT "
+    "QTC MD RN NP PA DO TO FROM".split()
+)
+
+NAMES = frozenset("Dear Dr Dr. Mr Mr. Mrs Mrs. Ms Ms. To From Re Cc".split())
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading in a text: its line begins at `begin`, its words (with the colon) end at `end`."""
+
+    begin: int
+    end: int
+    words: str
+    level: int
+
+
+def normalised(words: str) -> str:
+    """The form in which headings are compared and counted: lower case, single blanks, no colon, marks or number.
+
+    >>> normalised("2. Past  Medical HISTORY:")
+    'past medical history'
+    """
+    words = re.sub(r"^[\s#*_]*(?:\d+(?:\.\d+)*[.)]?\s+)?|[\s:*_]+$", "", words)
+    return " ".join(words.lower().split())
+
+
+@cache
+def lexicon() -> Mapping[str, int]:
+    """The common headings, normalised, with 1 for a section and 2 for a part of one (`lungs` in an examination)."""
+    table = {}
+    lines = files("capr.segment").joinpath("headings.tsv").read_text("utf-8").splitlines()
+    for number, line in enumerate(lines[1:], 2):
+        heading, _, level = line.partition("\t")
+        if heading != normalised(heading) or level not in ("1", "2") or heading in table:
+            raise CaprError(
+                f"headings.tsv, line {number}: {line!r} is not a new normalised heading and its level."
+            )
+        table[heading] = int(level)
+    return table
+
+
+class HeadingCounts(Counter[str]):
+    """How often each heading opens a line in a training set.
+
+    >>> counts = HeadingCounts.learn([Document("1", "PLAN: rest\\n"), Document("2", "Plan:\\nfluids\\n")])
+    >>> counts["plan"]
+    2
+    """
+
+    @classmethod
+    def learn(cls, documents: Iterable[Document]) -> HeadingCounts:
+        """Counts every line of the documents that could be a heading by its form."""
+        counts = cls()
+        for document in documents:
+            counts.update(normalised(heading.words) for heading in possible_headings(document.text))
+        return counts
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> HeadingCounts:
+        """Reads what `save` wrote."""
+        try:
+            table = json.loads(Path(path).read_text("utf-8"))
+            return cls({str(heading): int(count) for heading, count in table.items()})
+        except (OSError, ValueError, AttributeError, TypeError) as error:
+            raise CaprError(
+                f"{path}: it does not hold heading counts ({error}). Fix: make it with `capr headings FILE... -o {path}`."
+            ) from error
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Writes JSON, the most frequent headings first."""
+        Path(path).write_text(
+            json.dumps(dict(self.most_common()), indent=1, ensure_ascii=False) + "\n", "utf-8"
+        )
+
+
+class Candidate(NamedTuple):
+    """A line that may be or begin with a heading: marks, number, words, and then a colon or the end of the line."""
+
+    text: str
+    begin: int
+    end: int
+    marks: str
+    numbered: bool
+    words: str
+    colon: bool
+
+    @property
+    def alone(self) -> bool:
+        """Whether nothing follows on the line."""
+        return not self.colon or not self.text[self.end : self.end + 200].split("\n", 1)[0].strip()
+
+    @property
+    def stands_apart(self) -> bool:
+        """Whether a blank line, or the start of the text, precedes it."""
+        before = self.text[max(0, self.begin - 4) : self.begin].replace("\r", "")
+        return not before or before.endswith("\n\n") or before == "\n"
+
+
+def _candidates(text: str) -> Iterator[Candidate]:
+    for line in SHORT_OR_COLON.finditer(text):
+        begin, end = line.span()
+        prefix = PREFIX.match(text, begin, end)
+        if prefix is None:
+            continue
+        words = text[prefix.end() : end].rstrip(" \t*_")
+        if len(words) > 80:
+            continue
+        colon = COLON.match(text, end)
+        if colon is not None:
+            end = colon.end()
+        yield Candidate(
+            text, begin, end, prefix["marks"] or "", prefix["number"] is not None, words, colon is not None
+        )
+
+
+def possible_headings(text: str) -> Iterator[Heading]:
+    """Every line that has the form of a heading, whatever it says."""
+    for line in _candidates(text):
+        formed = line.colon or line.marks or _is_capital(line.words) or _is_title(line.words)
+        if formed and len(line.words.split()) <= 8:
+            yield Heading(line.begin, line.end, line.words, 1)
+
+
+def frequent_headings(text: str, counts: Mapping[str, int], threshold: int) -> Iterator[Heading]:
+    """The headings that were counted at least `threshold` times in the training set; all of them open a section."""
+    for heading in possible_headings(text):
+        if counts.get(normalised(heading.words), 0) >= threshold:
+            yield heading
+
+
+def common_headings(text: str) -> Iterator[Heading]:
+    """The headings that the lexicon knows or that their form gives away."""
+    yield from _common_headings(text, _is_shouting(text))
+
+
+def _common_headings(text: str, shouting: bool) -> Iterator[Heading]:
+    known = lexicon()
+    for line in _candidates(text):
+        if level := _level(line, known, shouting):
+            yield Heading(line.begin, line.end, line.words, level)
+        elif not line.colon and (underline := UNDERLINE.match(text, line.end)):
+            yield Heading(line.begin, underline.end(), line.words, 1)
+
+
+def is_heading_line(line: str) -> bool:
+    """Whether a line, taken alone, is a heading and nothing else."""
+    heading = next(_common_headings(line, shouting=False), None)
+    return heading is not None and not line[heading.end :].strip()
+
+
+def _level(line: Candidate, known: Mapping[str, int], shouting: bool) -> int:
+    """The depth of a candidate, 0 if it is no heading. Marks (`#`) stand below the headings in words."""
+    if line.marks.startswith("#"):
+        return len(line.marks.strip()) + 1
+    words = line.words
+    key = " ".join(words.lower().split())
+    if (
+        line.colon and line.text[line.end : line.end + 1].isalnum()
+    ):  # "MEDS:aspirin", but not "12:30" or "UA:neg"
+        return known.get(key, 0) if words.isupper() else 0
+    if key in known and (line.colon or (len(key) > 2 and words[0].isupper())):
+        return known[key]
+    count = words.count(" ") + 1
+    if count > 8 or words[-1] in ".,;!?":
+        return 0
+    capital = not shouting and _is_capital(words)
+    if line.colon and capital:
+        return 0 if words in VALUE_LABELS else 1 if line.stands_apart else 2
+    if line.colon:
+        named = words.split()[0] in NAMES
+        return int(not line.numbered and not named and _is_title(words) and line.alone)
+    if not words[0].isupper() or not line.stands_apart:
+        return 0
+    return int(capital or (count <= 6 and (line.marks != "" or key.rsplit(" ", 1)[-1] in HEAD_WORDS)))
+
+
+def _is_capital(words: str) -> bool:
+    return words.isupper() and sum(letter.isalpha() for letter in words) > 1
+
+
+def _is_title(words: str) -> bool:
+    """Title Case, or Sentence case of at most three words."""
+    listed = words.split()
+    if not listed or not listed[0][0].isupper():
+        return False
+    return len(listed) <= 3 or all(
+        word[0].isupper() or word in SMALL_WORDS or not word[0].isalpha() for word in listed
+    )
+
+
+def _is_shouting(text: str) -> bool:
+    """Whether the text is mostly in capitals, so that capitals mean nothing."""
+    sample = text[:4000].encode("ascii", "ignore")
+    small = len(sample) - len(sample.translate(None, LOWER))
+    return len(sample) - len(sample.translate(None, UPPER)) > small
