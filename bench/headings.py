@@ -23,16 +23,12 @@ from capr.segment import HeadingCounts, sections
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path)
     parser.add_argument("--split", choices=["dev", "test"], default="test")
     parser.add_argument("--show", type=int, default=0, help="the most frequent mistakes")
     arguments = parser.parse_args()
-    print(
-        f"{'notes':<12}{'knowledge':<26}{'count':>7}{'headings':>10}{'precision':>11}{'recall':>9}{'F1':>8}"
-    )
+    print(f"{'notes':<12}{'knowledge':<26}{'count':>7}{'headings':>10}{'precision':>11}{'recall':>9}{'F1':>8}")
     for name, load in (("mtsamples", mtsamples), ("aci_bench", aci_bench)):
         notes = list(load(arguments.data))
         chosen = [pair for pair in notes if split_of(pair[0].id) == arguments.split]

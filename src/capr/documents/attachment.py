@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import re
+from typing import NamedTuple
 
 from capr.documents import html, pdf
 from capr.documents.document import Annotation
@@ -13,43 +14,59 @@ from capr.documents.problem import Problem
 ASCII_BLANKS = re.compile(r"[ \t\r\n\f]+")
 
 
-def decode(data: str, content_type: str) -> tuple[str, tuple[Annotation, ...]] | Problem:
-    """The text of an attachment and what it marks, or what is wrong with it.
+class Extracted(NamedTuple):
+    """The text of an attachment, what it marks, and what the user should know about it."""
 
-    Args:
-        data: base64; line breaks in it are allowed.
-        content_type: a MIME type, perhaps with `charset=`; text without one is UTF-8, or Windows-1252 if it is not.
-    """
+    text: str
+    annotations: tuple[Annotation, ...] = ()
+    notice: str = ""
+
+
+def decode(data: str, content_type: str) -> Extracted | Problem:
+    """The text of a base64 attachment, or what is wrong with it; line breaks in the base64 are allowed."""
     try:
         content = base64.b64decode(ASCII_BLANKS.sub("", data), validate=True)
     except (binascii.Error, ValueError) as error:
         return Problem(f"bad base64 ({error})", "encode the attachment again as standard base64")
+    return extract(content, content_type)
+
+
+def extract(content: bytes, content_type: str) -> Extracted | Problem:
+    """The text of an attachment, or what is wrong with it.
+
+    Args:
+        content: its bytes.
+        content_type: a MIME type, perhaps with `charset=`; text without one is UTF-8, or Windows-1252 if it is not.
+    """
     mime, *parameters = (part.strip().lower() for part in content_type.split(";"))
     if mime == "application/pdf":
-        return pdf.extract(content)
+        return _from_pdf(content)
     if mime not in ("", "text/plain", "text/html", "application/xhtml+xml", "text/markdown"):
-        return Problem(
-            f"an attachment of type {content_type!r} is not text", "send it as text/plain, text/html or PDF"
-        )
-    charset = next(
-        (p.removeprefix("charset=").strip("\"'") for p in parameters if p.startswith("charset=")), ""
-    )
+        return Problem(f"an attachment of type {content_type!r} is not text", "send it as text/plain, text/html or PDF")
+    charset = next((p.removeprefix("charset=").strip("\"'") for p in parameters if p.startswith("charset=")), "")
+    notice = ""
     try:
-        text = content.decode(charset or "utf-8-sig")
-    except LookupError:
-        return Problem(f"unknown charset {charset!r}", "name a charset such as utf-8 in the content type")
+        text = content.decode(charset or "utf-8")
     except UnicodeDecodeError as error:
         if charset:
-            return Problem(
-                f"wrong encoding: the bytes are not {charset} ({error.reason})", "correct the charset"
-            )
+            return Problem(f"wrong encoding: the bytes are not {charset} ({error.reason})", "correct the charset")
         try:
-            text = content.decode("cp1252")
+            text, notice = content.decode("cp1252"), "it is not UTF-8 and was read as Windows-1252"
         except UnicodeDecodeError:
-            return Problem(
-                "wrong encoding: the bytes are neither UTF-8 nor Windows-1252", "encode the text as UTF-8"
-            )
+            return Problem("wrong encoding: the bytes are neither UTF-8 nor Windows-1252", "encode the text as UTF-8")
+    except (LookupError, ValueError):
+        return Problem(f"unknown charset {charset!r}", "name a charset such as utf-8 in the content type")
+    text = text.removeprefix("\ufeff")
     if mime in ("text/html", "application/xhtml+xml"):
-        text, _, sections = html.extract(text)
-        return text, sections
-    return text, ()
+        page = html.extract(text)
+        return Extracted(page.text, page.sections, notice)
+    return Extracted(text, (), notice)
+
+
+def _from_pdf(content: bytes) -> Extracted | Problem:
+    found = pdf.extract(content)
+    document = found[-1]
+    if isinstance(document, Problem):
+        return document
+    said = "; ".join(problem.fact for problem in found if isinstance(problem, Problem))
+    return Extracted(document.text, document.annotations, said)

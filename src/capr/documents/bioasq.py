@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from capr.documents.document import Document
 from capr.documents.format import Format, Records
-from capr.documents.json_stream import items
+from capr.documents.json_stream import records
 from capr.documents.problem import Problem
 from capr.documents.source import Source
 
@@ -13,7 +13,7 @@ FIX = "take the file as BioASQ publishes it: questions with id, body, documents 
 
 def read(source: Source) -> Records:
     """The text of the document is the question itself; the abstracts are not part of such a file."""
-    for item in items(source, "questions.item"):
+    for item in records(source, "questions"):
         if isinstance(item, Problem):
             yield item
             continue
@@ -21,10 +21,10 @@ def read(source: Source) -> Records:
         if not isinstance(question, dict) or not isinstance(question.get("body"), str):
             yield Problem("the question has no body", FIX, record=number)
             continue
-        metadata = {name: value for name, value in question.items() if name not in ("id", "body") and value}
-        yield Document(
-            str(question.get("id") or source.document_id(number)), question["body"], metadata=metadata
-        )
+        empty: tuple[object, ...] = (None, "", [], {})
+        metadata = {k: v for k, v in question.items() if k not in ("id", "body") and v not in empty}
+        identifier = source.document_id(number) if question.get("id") in (None, "") else str(question["id"])
+        yield Document(identifier, question["body"], metadata=metadata)
 
 
 def recognises(name: str, head: str) -> bool:

@@ -11,7 +11,9 @@ from capr.documents.problem import Problem
 from capr.documents.source import Source
 
 TAG = re.compile(r"O|[BIES]-\S+")
-TOKEN_LINE = re.compile(r"\S+(?:[ \t]+\S+)*[ \t]+(?:O|[BIES]-\S+)\s*")
+COLUMNS = re.compile(r"[ \t]+")
+DOCSTART = re.compile(r"-DOCSTART-|(?<!\S)(?:-X-|O)(?!\S)|\s+")
+TOKEN_LINE = re.compile(r"[^ \t\r\n][^\r\n]*[ \t]+(?:O|[BIES]-\S+)\s*")
 
 
 def read(source: Source) -> Records:
@@ -21,32 +23,42 @@ def read(source: Source) -> Records:
     """
     sentences: list[list[tuple[str, str]]] = [[]]
     marked = False
+    mark = ""
     number = 0
     for line in source.lines():
-        columns = line.split()
-        if not columns:
+        columns = (
+            [column for column in COLUMNS.split(line.strip("\r\n")) if column]
+            if "\t" not in line
+            else [column.strip(" ") for column in line.strip("\r\n").split("\t")]
+        )
+        if not line.strip():
             if sentences[-1]:
                 sentences.append([])
             if marked:
                 continue
-        elif columns[0] == "-DOCSTART-":
-            marked = True
-        elif len(columns) < 2 or not TAG.fullmatch(columns[-1]):
+        elif columns[0].startswith("-DOCSTART-"):
+            if any(sentences):
+                number += 1
+                yield _document(source.document_id(number), sentences, mark)
+                sentences = [[]]
+            marked, mark = True, DOCSTART.sub("", line.strip())
+            continue
+        elif len(columns) < 2 or not columns[0] or not TAG.fullmatch(columns[-1]):
             fix = "write a token and its tag (O, B-type or I-type), with a tab or blank between"
-            yield Problem(f"{line.strip()[:60]!r} is not a token and an IOB tag", fix, line=source.line)
+            yield Problem(f"{line.rstrip()[:60]!r} is not a token and an IOB tag", fix, line=source.line)
             continue
         else:
             sentences[-1].append((columns[0], columns[-1]))
             continue
         if any(sentences):
             number += 1
-            yield _document(source.document_id(number), sentences)
+            yield _document(source.document_id(number), sentences, mark)
             sentences = [[]]
     if any(sentences):
-        yield _document(source.document_id(number + 1), sentences)
+        yield _document(source.document_id(number + 1), sentences, mark)
 
 
-def _document(identifier: str, sentences: Sequence[Sequence[tuple[str, str]]]) -> Document:
+def _document(identifier: str, sentences: Sequence[Sequence[tuple[str, str]]], mark: str) -> Document:
     """The tokens as text, the entities as annotations; an I- tag that continues nothing begins an entity."""
     parts: list[str] = []
     entities: list[tuple[int, int, str]] = []
@@ -63,16 +75,17 @@ def _document(identifier: str, sentences: Sequence[Sequence[tuple[str, str]]]) -
             parts += [token, " "]
             position += len(token) + 1
         parts[-1] = "\n"
-    annotations = tuple(
-        Annotation("mention", Span(begin, end), {"type": kind}) for begin, end, kind in entities
-    )
-    return Document(identifier, "".join(parts), annotations=annotations)
+    annotations = tuple(Annotation("mention", Span(begin, end), {"type": kind}) for begin, end, kind in entities)
+    return Document(identifier, "".join(parts), metadata={"docstart": mark} if mark else {}, annotations=annotations)
 
 
 def recognises(name: str, head: str) -> bool:
-    lines = [line for line in head.split("\n")[:30] if line.strip() and not line.startswith("-DOCSTART-")]
+    """By its lines: a token and a tag each, and an entity among them unless the name says so."""
+    lines = [line for line in head.split("\n")[:200] if line.strip() and not line.startswith("-DOCSTART-")]
     lines = lines[:-1] if len(lines) > 1 else lines  # the last may be cut
-    return bool(lines) and all(TOKEN_LINE.fullmatch(line) for line in lines)
+    named = name.endswith((".conll", ".iob", ".bio", ".iob2"))
+    entities = sum("\tB-" in line or " B-" in line for line in lines)
+    return (named or entities > 0) and bool(lines) and all(TOKEN_LINE.fullmatch(line) for line in lines)
 
 
 FORMAT = Format("conll", "CoNLL IOB: tokens and entity tags", recognises, read)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 from capr.documents.format import Format, Records
 from capr.documents.problem import Problem
-from capr.documents.records import document_from, field_names, missing_field
+from capr.documents.records import FieldNames, document_from, field_names, missing_field
 from capr.documents.source import Source
 
 LARGEST_FIELD = 64 << 20  # a quote that is never closed would otherwise swallow the rest of the file
@@ -38,14 +40,16 @@ def rows(source: Source) -> Iterator[Row | Problem]:
         except csv.Error as error:
             number += 1
             fix = 'double the quotes inside a quoted field ("") and close every quoted field'
-            yield Problem(
-                f"lines {line} to {source.line} are not a row ({error})", fix, line=line, record=number
-            )
+            yield Problem(f"lines {line} to {source.line} are not a row ({error})", fix, line=line, record=number)
             continue
         if not row:
             continue
         if header is None:
             header = row
+            if repeated := {name for name in row if row.count(name) > 1}:
+                fix = "give each column a name of its own"
+                yield Problem(f"two columns are called {min(repeated)!r}", fix, line=line)
+                return
             continue
         number += 1
         if len(row) != len(header):
@@ -57,14 +61,14 @@ def rows(source: Source) -> Iterator[Row | Problem]:
 
 
 def delimiter_of(head: str) -> str:
-    """The tab, semicolon or comma: whichever stands most often in the header line."""
-    header = head.split("\n", 1)[0]
-    return max(",", "\t", ";", key=header.count)
+    """The comma, tab, semicolon or bar: whichever stands most often in the header line."""
+    header = re.sub(r'"[^"]*"', "", re.split(r"[\r\n]", head, maxsplit=1)[0])
+    return max(",", "\t", ";", "|", key=header.count)
 
 
 def read(source: Source) -> Records:
     """One document per row, by the column mapping; the other columns become metadata."""
-    fields: dict[str, str] | None = None
+    fields: FieldNames | None = None
     for row in rows(source):
         if isinstance(row, Problem):
             yield row
@@ -75,12 +79,11 @@ def read(source: Source) -> Records:
             unknown = [field for field in source.columns if field not in fields]
             if "text" not in fields or unknown:
                 for field in unknown or ["text"]:
-                    problem = missing_field(field, names, source.columns)
-                    yield Problem(problem.fact, problem.fix, line=1)
+                    yield replace(missing_field(field, names, source.columns), line=1)
                 return
         document = document_from(row.values, fields, source, row.number)
         if isinstance(document, Problem):
-            document = Problem(document.fact, document.fix, line=row.line, record=row.number)
+            document = replace(document, line=row.line, record=row.number)
         yield document
 
 

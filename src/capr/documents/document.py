@@ -57,8 +57,8 @@ class Document:
         id: unique in whatever holds the document.
         text: never altered after reading; every span indexes it.
         title: for people; may be empty.
-        metadata: `patient`, `date` (ISO 8601 where it could be understood), `type`, `source`, and whatever else the
-            source had, under the source's own names.
+        metadata: `patient`, `date` (ISO 8601 where it could be understood), `type`, `source` (the collection), `file`,
+            and whatever else the source had, under the source's own names.
         annotations: what the source marked in the text, e.g. the sections of an article.
     """
 
@@ -86,7 +86,6 @@ class Document:
         }
         if self.annotations:
             record["annotations"] = [
-                {"kind": a.kind, "begin": a.span.begin, "end": a.span.end, **a.value}
-                for a in self.annotations
+                {"kind": a.kind, "begin": a.span.begin, "end": a.span.end, **a.value} for a in self.annotations
             ]
         return record

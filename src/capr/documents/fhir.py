@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from capr.documents.attachment import decode
 from capr.documents.dates import iso_date
 from capr.documents.document import Document
 from capr.documents.format import Format, Records
-from capr.documents.json_stream import items
+from capr.documents.json_stream import BrokenJsonError, JsonStream
+from capr.documents.json_stream import decode as decode_json
 from capr.documents.problem import Notice, Problem
 from capr.documents.source import Source
 
 LOINC = "http://loinc.org"
 URL_FIX = "download the attachment and put it into `data` as base64, or read the downloaded file itself"
+
+
+class Resource(NamedTuple):
+    """A resource with its place: its number, and its line if every line is one."""
+
+    number: int
+    line: int | None
+    value: Any
 
 
 def read(source: Source) -> Records:
@@ -26,12 +37,13 @@ def read(source: Source) -> Records:
         if isinstance(item, Problem):
             yield item
             continue
-        number, resource = item
+        resource = item.value
         if not isinstance(resource, dict) or not isinstance(resource.get("resourceType"), str):
             fix = "each entry needs a `resource` object, each NDJSON line a resource, with its `resourceType`"
-            yield Problem("it is not a FHIR resource: no resourceType", fix, record=number)
+            yield Problem("it is not a FHIR resource: no resourceType", fix, line=item.line, record=item.number)
         elif resource["resourceType"] in ("DocumentReference", "DiagnosticReport"):
-            yield from _documents(resource, number, source)
+            for document in _documents(resource, item.number, source):
+                yield replace(document, line=item.line) if isinstance(document, Problem) else document
         else:
             without_text[resource["resourceType"]] += 1
     if without_text:
@@ -40,41 +52,93 @@ def read(source: Source) -> Records:
         yield Notice(f"resources without a document were passed over: {listed}", fix)
 
 
-def _resources(source: Source) -> Iterator[tuple[int, Any] | Problem]:
-    """The resources of a Bundle, of a list, or of NDJSON lines (each a resource, or a Bundle of its own)."""
-    if not _is_ndjson(source.head):
-        start = source.head.lstrip()[:1]
-        for item in items(source, "item" if start == "[" else "entry.item"):
-            yield item if isinstance(item, Problem) else (item[0], _unwrap(item[1]))
+def _resources(source: Source) -> Iterator[Resource | Problem]:
+    """The resources of a Bundle, of a list, of NDJSON lines, or of one resource alone."""
+    if not _is_ndjson(source):
+        yield from _streamed(source)
         return
     number = 0
     for line in source.lines():
         if not line.strip():
             continue
+        number += 1
         try:
-            resource = json.loads(line)
+            value = decode_json(line)
         except json.JSONDecodeError as error:
             fix = "NDJSON has one complete resource per line"
             yield Problem(f"broken JSON at column {error.colno} ({error.msg})", fix, line=source.line)
             continue
-        bundled = isinstance(resource, dict) and resource.get("resourceType") == "Bundle"
-        for entry in resource.get("entry", []) if bundled else [resource]:
-            number += 1
-            yield number, _unwrap(entry)
+        for resource in _unwrapped(value):
+            if isinstance(resource, Problem):
+                yield replace(resource, line=source.line)
+            else:
+                yield Resource(number, source.line, resource)
 
 
-def _is_ndjson(head: str) -> bool:
-    """Whether the first line is a whole resource; a Bundle of one line counts only if another line follows."""
-    first, _, rest = head.lstrip().partition("\n")
+def _is_ndjson(source: Source) -> bool:
+    """By name, or by a first line that is a whole value and not alone."""
+    if source.name.lower().endswith((".ndjson", ".jsonl")):
+        return True
+    lines = [line for line in re.split(r"[\r\n]+", source.head.strip(), maxsplit=1) if line]
+    if len(lines) < 2:
+        return False
     try:
-        resource = json.loads(first)
-    except json.JSONDecodeError:  # pretty-printed, or cut
-        return bool(rest.strip()) and first.startswith('{"resourceType"') and rest.lstrip().startswith("{")
-    return isinstance(resource, dict) and (resource.get("resourceType") != "Bundle" or bool(rest.strip()))
+        return isinstance(decode_json(lines[0]), dict)
+    except json.JSONDecodeError:
+        return False
 
 
-def _unwrap(entry: Any) -> Any:  # noqa: ANN401 (whatever the JSON holds)
-    return entry["resource"] if isinstance(entry, dict) and "resource" in entry else entry
+def _streamed(source: Source) -> Iterator[Resource | Problem]:
+    """Values one after another, each a list, a Bundle (its entries one at a time) or a resource."""
+    stream = JsonStream(source)
+    number = 0
+    try:
+        if not stream.next():
+            yield Problem("the file is empty", "export it again")
+        while opening := stream.next():
+            if opening == "[":
+                values: Iterator[Any] = stream.elements()
+            elif opening == "{":
+                values = _members(stream)
+            else:
+                stream.value()
+                values = iter([None])
+            for value in values:
+                number += 1
+                for resource in _unwrapped(value):
+                    yield resource if isinstance(resource, Problem) else Resource(number, None, resource)
+            if opening == "[":
+                stream.end()
+    except BrokenJsonError as broken:
+        yield broken.problem(number + 1)
+
+
+def _members(stream: JsonStream) -> Iterator[Any]:
+    """The entries of a Bundle, or the resource that the object is."""
+    resource: dict[str, Any] = {}
+    entries = False
+    for key in stream.members():
+        if key == "entry" and stream.next() == "[":
+            entries = True
+            yield from stream.elements()
+        else:
+            resource[key] = stream.value()
+    if not entries:
+        yield resource
+
+
+def _unwrapped(value: Any) -> Iterator[Any]:  # noqa: ANN401 (any JSON value)
+    """The resource of an entry; those of a Bundle, which may hold Bundles."""
+    resource = value["resource"] if isinstance(value, dict) and "resource" in value else value
+    if not isinstance(resource, dict) or resource.get("resourceType") != "Bundle":
+        yield resource
+        return
+    entries = resource.get("entry") or []
+    if not isinstance(entries, list):
+        yield Problem("the entry of the Bundle is not a list of resources", "write the entries as a list")
+        return
+    for entry in entries:
+        yield from _unwrapped(entry)
 
 
 def _documents(resource: Mapping[str, Any], number: int, source: Source) -> Records:
@@ -94,19 +158,17 @@ def _documents(resource: Mapping[str, Any], number: int, source: Source) -> Reco
             yield Problem("the content has no attachment", "export it with its attachment", record=own_id)
         elif not isinstance(attachment.get("data"), str):
             url = attachment.get("url")
-            fact = (
-                f"the text is only referred to, by url {url!r}"
-                if url
-                else "the attachment has neither data nor url"
-            )
+            fact = f"the text is only referred to, by url {url!r}" if url else "the attachment has neither data nor url"
             yield Problem(fact, URL_FIX if url else "export the attachment with its data", record=own_id)
         else:
             result = decode(attachment["data"], str(attachment.get("contentType") or ""))
             if isinstance(result, Problem):
-                yield Problem(result.fact, result.fix, record=own_id)
-            else:
-                title = attachment.get("title") or resource.get("description") or metadata.get("type") or ""
-                yield Document(own_id, result[0], str(title), metadata, result[1])
+                yield replace(result, record=own_id)
+                continue
+            if result.notice:
+                yield Notice(result.notice, "name the charset in the content type", record=own_id)
+            title = attachment.get("title") or resource.get("description") or metadata.get("type") or ""
+            yield Document(own_id, result.text, str(title), metadata, result.annotations)
 
 
 def _metadata(resource: Mapping[str, Any]) -> dict[str, Any]:
@@ -116,9 +178,7 @@ def _metadata(resource: Mapping[str, Any]) -> dict[str, Any]:
     codings = list(_objects(concept.get("coding")))
     loinc = next((coding for coding in codings if coding.get("system") == LOINC), {})
     subject = _object(resource.get("subject"))
-    period = _object(
-        resource.get("effectivePeriod") if report else _object(resource.get("context")).get("period")
-    )
+    period = _object(resource.get("effectivePeriod") if report else _object(resource.get("context")).get("period"))
     moments = (
         resource.get("effectiveDateTime"),
         period.get("start"),
@@ -129,11 +189,10 @@ def _metadata(resource: Mapping[str, Any]) -> dict[str, Any]:
         "patient": _reference(subject.get("reference")) or _object(subject.get("identifier")).get("value"),
         "patient_name": subject.get("display"),
         "date": next((iso_date(str(moment)) for moment in moments if moment), None),
-        "type": concept.get("text")
-        or loinc.get("display")
-        or next((c.get("display") for c in codings), None),
+        "type": concept.get("text") or loinc.get("display") or next((c.get("display") for c in codings), None),
         "loinc": loinc.get("code"),
         "status": resource.get("status"),
+        "conclusion": resource.get("conclusion"),
         "resource": resource["resourceType"],
     }
     return {name: value for name, value in fields.items() if value}

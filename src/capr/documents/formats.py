@@ -1,4 +1,4 @@
-"""The formats that capr reads. Recognised from top to bottom: the first that fits counts, so special ones stand first."""
+"""The formats that capr reads. The first that recognises a file counts, so special ones stand first."""
 
 from __future__ import annotations
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-
+from capr.documents import delimited
 from capr.documents.dates import iso_date
-from capr.documents.delimited import rows
 from capr.documents.document import Document
 from capr.documents.format import Format, Records
 from capr.documents.problem import Problem
@@ -16,11 +14,17 @@ MIMIC_IV_TYPES = {"DS": "Discharge summary", "RR": "Radiology report", "AD": "Ad
 
 def read(source: Source) -> Records:
     """One document per note. A note that MIMIC-III marks as an error is read, with `iserror` in its metadata."""
-    for row in rows(source):
+    if source.columns:  # whoever maps columns wants those
+        yield from delimited.read(source)
+        return
+    for row in delimited.rows(source):
         if isinstance(row, Problem):
             yield row
             continue
-        note = {name.lower(): value for name, value in row.values.items()}
+        note = {name.lower().strip(' "'): value for name, value in row.values.items()}
+        if len(note) < len(row.values):
+            yield Problem("two columns differ only in case", "give each column a name of its own", line=1)
+            return
         identifier = note.get("note_id") or note.get("row_id")
         missing = [name for name, value in (("note id", identifier), ("text", note.get("text"))) if not value]
         if missing:
@@ -41,17 +45,14 @@ def _document(identifier: str, note: dict[str, str]) -> Document:
         title = note.get("description", "")
     metadata["date"] = iso_date(note.get("charttime") or note.get("chartdate") or "")
     used = ("subject_id", "note_id", "row_id", "category", "note_type", "text", "charttime", "chartdate")
-    metadata |= {name: value for name, value in note.items() if name not in used}
-    return Document(
-        identifier, note["text"], title, {name: value for name, value in metadata.items() if value}
-    )
+    metadata = {name: value for name, value in note.items() if name not in used} | metadata
+    return Document(identifier, note["text"], title, {name: value for name, value in metadata.items() if value})
 
 
 def recognises(name: str, head: str) -> bool:
-    names = {n.lower() for n in next(csv.reader([head.split("\n", 1)[0].strip()]), [])}
+    header = head.partition("\n")[0].lower().replace('"', "")
+    names = {name.strip() for name in header.split(",")}
     return {"subject_id", "text"} <= names and bool({"row_id", "note_id"} & names)
 
 
-FORMAT = Format(
-    "mimic", "MIMIC-III NOTEEVENTS.csv, MIMIC-IV-Note discharge.csv and radiology.csv", recognises, read
-)
+FORMAT = Format("mimic", "MIMIC-III NOTEEVENTS.csv, MIMIC-IV-Note discharge.csv and radiology.csv", recognises, read)

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 from capr.documents.document import Annotation, Document, Span
 from capr.documents.format import Format, Records
-from capr.documents.problem import Problem
+from capr.documents.problem import Notice, Problem
 from capr.documents.source import Source
 
+HEADER_WITHIN = 1024  # bytes that may stand before the header, as other readers allow
 NOT_INSTALLED = Problem("reading PDF needs pypdfium2, which is not installed", "pip install 'capr[pdf]'")
 NO_TEXT_LAYER = Problem(
     "the PDF has no text layer; it is probably a scan",
@@ -14,49 +18,65 @@ NO_TEXT_LAYER = Problem(
 )
 
 
-def extract(data: bytes) -> tuple[str, tuple[Annotation, ...]] | Problem:
-    """The text of a PDF, page after page with a form feed between them, and where the pages are."""
+def extract(data: bytes) -> list[Problem | Document]:
+    """The text of a PDF, page after page with a form feed between them; before it, what is wrong with single pages.
+
+    The last element is a document with the text and the pages as annotations, or the reason why there is none.
+    """
     try:
         import pypdfium2
     except ImportError:
-        return NOT_INSTALLED
+        return [NOT_INSTALLED]
     try:
-        pdf = pypdfium2.PdfDocument(data)
+        pdf = pypdfium2.PdfDocument(data[max(0, data.find(b"%PDF-", 0, HEADER_WITHIN)) :])
     except pypdfium2.PdfiumError as error:
         if "password" in str(error).lower():
-            return Problem("the PDF is protected by a password", "save a copy without the password")
-        return Problem(
-            f"it is not a readable PDF ({error})", "export it again, or check that the copy is complete"
-        )
+            return [Problem("the PDF is protected by a password", "save a copy without the password")]
+        return [Problem(f"it is not a readable PDF ({error})", "export it again, or check that the copy is complete")]
+    texts, problems = [], []
     try:
-        texts = []
-        for page in pdf:
-            textpage = page.get_textpage()
-            texts.append(textpage.get_text_range().replace("\r\n", "\n"))
-            textpage.close()
-            page.close()
+        for number in range(1, len(pdf) + 1):
+            try:
+                text = _page_text(pdf, number - 1)
+            except pypdfium2.PdfiumError as error:
+                text = ""
+                fix = "export the PDF again; the other pages were read"
+                problems.append(Problem(f"page {number} is damaged ({error})", fix))
+            else:
+                if not text.strip():
+                    fix = "run it through OCR if it is a scan; the other pages were read"
+                    problems.append(Notice(f"page {number} has no text", fix))
+            texts.append(text)
     finally:
         pdf.close()
     if not any(text.strip() for text in texts):
-        return NO_TEXT_LAYER
+        return [problem for problem in problems if not isinstance(problem, Notice)] or [NO_TEXT_LAYER]
     pages, begin = [], 0
     for number, text in enumerate(texts, 1):
         pages.append(Annotation("page", Span(begin, begin + len(text)), {"number": number}))
         begin += len(text) + 1
-    return "\f".join(texts), tuple(pages)
+    return [*problems, Document("", "\f".join(texts), annotations=tuple(pages))]
+
+
+def _page_text(pdf: Any, index: int) -> str:  # noqa: ANN401 (pypdfium2 is not typed)
+    page = pdf[index]
+    try:
+        textpage = page.get_textpage()
+        text = textpage.get_text_range()
+        textpage.close()
+    finally:
+        page.close()
+    return str(text).replace("\r\n", "\n")
 
 
 def read(source: Source) -> Records:
     """One document per file."""
-    result = extract(source.data())
-    if isinstance(result, Problem):
-        yield result
-    else:
-        yield Document(source.name, result[0], annotations=result[1])
+    for item in extract(source.data()):
+        yield replace(item, id=source.name) if isinstance(item, Document) else item
 
 
 def recognises(name: str, head: str) -> bool:
-    return head.startswith("%PDF-")
+    return "%PDF-" in head[:HEADER_WITHIN]
 
 
 FORMAT = Format("pdf", "PDF with a text layer (needs capr[pdf])", recognises, read)

@@ -35,9 +35,7 @@ class Problem:
         if self.line is not None:
             parts.append(f"line {self.line}")
         if self.record is not None:
-            parts.append(
-                f"record {self.record!r}" if isinstance(self.record, str) else f"record {self.record}"
-            )
+            parts.append(f"record {self.record!r}" if isinstance(self.record, str) else f"record {self.record}")
         return ", ".join(part for part in parts if part)
 
     def __str__(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import json
 import os
 import sqlite3
 import zlib
@@ -29,11 +30,20 @@ BAD_GZIP = Problem(
 
 
 class Input(NamedTuple):
-    """A file to read: where it is (None is standard input), what to call it, and what stands beside it."""
+    """A file to read.
+
+    Attributes:
+        path: None is standard input.
+        label: the file as the user named it.
+        name: its path below the folder that the user named, or its file name.
+        source: the name of that folder, or of the file.
+        metadata: what a `metadata.csv` beside it says.
+    """
 
     path: Path | None
     label: str
     name: str
+    source: str
     metadata: Mapping[str, str]
 
 
@@ -72,6 +82,7 @@ class Reading:
         self._strict, self._replace, self._on_problem = strict, replace, on_problem
         self._done = 0
         self._source: Source | None = None
+        self._reading = ""  # the name of the format that is being read
 
     @property
     def position(self) -> int:
@@ -87,6 +98,7 @@ class Reading:
                     if isinstance(item, Problem):
                         self._report(item.at(file.label))
                         continue
+                    self.formats[self._reading] += 1
                     self.documents += 1
                     self.characters += len(item.text)
                     yield item
@@ -101,10 +113,15 @@ class Reading:
                     fix = "convert it to text, or name its format with --format"
                     yield Problem("it is not in a format that capr reads", fix)
                     return
+                self._reading = format.name
+                found = False
                 try:
                     for item in format.read(source):
-                        self.formats[format.name] += isinstance(item, Document)
+                        found = True
                         yield item
+                    if not found:
+                        fix = f"check that it is complete, and that its format is {format.name} (--format)"
+                        yield Notice("no document was found in it", fix)
                 except (EOFError, gzip.BadGzipFile, zlib.error):
                     yield replace(BAD_GZIP, line=source.line or None)
                 except UnicodeDecodeError as error:
@@ -115,9 +132,7 @@ class Reading:
         except (EOFError, gzip.BadGzipFile, zlib.error):  # within the first bytes
             yield BAD_GZIP
         except OSError as error:
-            yield Problem(
-                f"it cannot be read ({error.strerror or error})", "check the path and its permissions"
-            )
+            yield Problem(f"it cannot be read ({error.strerror or error})", "check the path and its permissions")
         finally:
             self._source = None
 
@@ -126,9 +141,13 @@ class Reading:
         for name, value in (("id", document.id), ("title", document.title), ("text", document.text)):
             if not value.isascii() and (problem := _unusable(name, value)):
                 return replace(problem, record=document.id)
-        metadata = {"source": file.name, **document.metadata, **file.metadata}
-        identifier = metadata.pop("id", None) or document.id
-        title = metadata.pop("title", None) or document.title
+        said = [document.metadata, *(annotation.value for annotation in document.annotations)]
+        if problem := _unusable("metadata", json.dumps(said, ensure_ascii=False, default=str)):
+            return replace(problem, record=document.id)
+        beside = dict(file.metadata)  # a metadata.csv may also name and title the document
+        identifier = beside.pop("id", document.id)
+        title = beside.pop("title", document.title)
+        metadata = {"source": file.source, "file": file.name, **document.metadata, **beside}
         if not document.text.strip():
             self._report(
                 Notice(
@@ -147,7 +166,7 @@ class Reading:
                 record=identifier,
             )
         self.replaced += first is not None
-        return replace(document, id=str(identifier), title=str(title), metadata=metadata)
+        return replace(document, id=identifier, title=title, metadata=metadata)
 
     def _report(self, problem: Problem) -> None:
         if not isinstance(problem, Notice):
@@ -175,9 +194,7 @@ class SeenIds:
 
     def place_of(self, identifier: str, place: str) -> str | None:
         """Where the id was seen before; None, and it is remembered, if it was not."""
-        added = self._database.execute(
-            "INSERT OR IGNORE INTO seen VALUES (?, ?)", (identifier, place)
-        ).rowcount
+        added = self._database.execute("INSERT OR IGNORE INTO seen VALUES (?, ?)", (identifier, place)).rowcount
         if added:
             return None
         (first,) = self._database.execute("SELECT place FROM seen WHERE id = ?", (identifier,)).fetchone()
@@ -219,14 +236,12 @@ def read(
     """
     listed = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
     inputs = [file for path in listed for file in _inputs(path)]
-    return Reading(
-        inputs, format=format, columns=columns, strict=strict, replace=replace, on_problem=on_problem
-    )
+    return Reading(inputs, format=format, columns=columns, strict=strict, replace=replace, on_problem=on_problem)
 
 
 def _inputs(given: str | os.PathLike[str]) -> Iterator[Input]:
     if str(given) == "-":
-        yield Input(None, "standard input", "stdin", {})
+        yield Input(None, "standard input", "stdin", "stdin", {})
         return
     path = Path(given)
     if path.is_dir():
@@ -236,25 +251,23 @@ def _inputs(given: str | os.PathLike[str]) -> Iterator[Input]:
             for name in sorted(files):
                 if not name.startswith(".") and not (metadata and name in SIDECAR):
                     file = Path(folder, name)
-                    yield Input(file, str(file), file.relative_to(path).as_posix(), metadata.get(name, {}))
+                    below = file.relative_to(path).as_posix()
+                    yield Input(file, str(file), below, path.resolve().name, metadata.get(name, {}))
     elif path.exists():
         metadata = _sidecar(path.parent, [name for name in SIDECAR if (path.parent / name).is_file()])
-        yield Input(
-            path, str(path), path.name, metadata.get(path.name, {}) if path.name not in SIDECAR else {}
-        )
+        own = metadata.get(path.name, {}) if path.name not in SIDECAR else {}
+        yield Input(path, str(path), path.name, path.name, own)
     else:
         raise CaprError(f"{path}: there is no such file or folder. Fix: check the path.")
 
 
 def _sidecar(folder: Path, files: Sequence[str]) -> dict[str, dict[str, str]]:
-    """What a `metadata.csv` with a column `file` says of the files beside it; nothing if it is another kind of table."""
+    """What a `metadata.csv` with a column `file` says of the files beside it; nothing if it is another table."""
     name = next((name for name in SIDECAR if name in files), None)
     if name is None:
         return {}
     with (folder / name).open(encoding="utf-8-sig", newline="", errors="replace") as stream:
-        table = csv.DictReader(
-            stream, delimiter="\t" if name.endswith("tsv") else ",", restkey="", restval=""
-        )
+        table = csv.DictReader(stream, delimiter="\t" if name.endswith("tsv") else ",", restkey="", restval="")
         if "file" not in (table.fieldnames or ()):
             return {}
         return {row["file"]: {k: v for k, v in row.items() if k and k != "file" and v} for row in table}

@@ -34,20 +34,24 @@ USUAL_NAMES = {
 }
 
 
-def field_names(names: list[str], columns: Mapping[str, str]) -> dict[str, str]:
-    """For each of capr's fields, the name that it has in these records."""
+FieldNames = Mapping[str, tuple[str, ...]]
+
+
+def field_names(names: list[str], columns: Mapping[str, str]) -> FieldNames:
+    """For each of capr's fields, the name that it has in these records; several names for a text of several."""
     lower = {name.lower().strip(): name for name in reversed(names)}
-    found = {}
+    found: dict[str, tuple[str, ...]] = {}
     for field, usual in USUAL_NAMES.items():
         if field in columns:
-            wanted = columns[field].split("+") if field == "text" else [columns[field]]
+            several = field == "text" and columns[field] not in names
+            wanted = columns[field].split("+") if several else [columns[field]]
             there = [name if name in names else lower.get(name.lower(), "") for name in wanted]
             if all(there):
-                found[field] = "+".join(there)
+                found[field] = tuple(there)
         else:
             match = next((lower[name] for name in usual if name in lower), None)
             if match is not None:
-                found[field] = match
+                found[field] = (match,)
     return found
 
 
@@ -55,39 +59,23 @@ def missing_field(field: str, names: list[str], columns: Mapping[str, str]) -> P
     """What to say when a record has no such field."""
     shown = ", ".join(names[:20]) or "none"
     wanted = f" {columns[field]!r}" if field in columns else ""
-    return Problem(
-        f"no field{wanted} for the {field}; the fields are: {shown}", f"name it with --column {field}=NAME"
-    )
+    return Problem(f"no field{wanted} for the {field}; the fields are: {shown}", f"name it with --column {field}=NAME")
 
 
-def document_from(
-    record: Mapping[str, Any], fields: Mapping[str, str], source: Source, number: int
-) -> Document | Problem:
+def document_from(record: Mapping[str, Any], fields: FieldNames, source: Source, number: int) -> Document | Problem:
     """A document of a record, or what is wrong with the record.
 
     Fields that are not mapped go into the metadata under their own names. A text mapped to several fields
-    (`findings+impression`) is made of these as its sections. A record without text but with `sections`
-    (objects with `heading` and `text`, perhaps an `abstract` before them) becomes an article of those sections.
+    (`findings+impression`) is made of these as its sections. A record without text but with `sections` (objects with
+    `heading` and `text`, perhaps an `abstract` before them) becomes an article of those sections.
     """
-    annotations: tuple[Annotation, ...] = ()
-    used = set(fields.values())
-    if "+" in fields.get("text", ""):
-        used |= set(several := fields["text"].split("+"))
-        pieces = [
-            {"heading": name, "text": record[name]} for name in several if isinstance(record[name], str)
-        ]
-        text, annotations = _joined([piece for piece in pieces if piece["text"].strip()])
-    elif "text" in fields:
-        text = record[fields["text"]]
-        if not isinstance(text, str):
-            fix = "write the text as one string, or name another field with --column text=NAME"
-            return Problem(f"the text is {type(text).__name__}, not a string", fix)
-    elif _is_article(record):
-        abstract = [{"heading": "Abstract", "text": record["abstract"]}] if record.get("abstract") else []
-        text, annotations = _joined([*abstract, *record["sections"]])
-        used |= {"sections", "abstract"}
-    else:
-        return missing_field("text", list(record), source.columns)
+    for field in source.columns:
+        if field not in fields:
+            return missing_field(field, list(record), source.columns)
+    content = _content(record, fields, source)
+    if isinstance(content, Problem):
+        return content
+    text, annotations, used = content
     if isinstance(record.get("annotations"), list):
         try:
             annotations = tuple(_annotation(value, len(text)) for value in record["annotations"])
@@ -96,19 +84,18 @@ def document_from(
             fix = "each needs kind, begin and end, inside the text"
             return Problem(f"an annotation is not usable ({type(error).__name__}: {error})", fix)
 
+    values = {field: record[names[0]] for field, names in fields.items()}
+    used.update(name for names in fields.values() for name in names)
     metadata: dict[str, Any] = {}
     for field in ("patient", "date", "type", "source"):
-        if field in fields and (value := record[fields[field]]) not in (None, ""):
-            metadata[field] = iso_date(str(value)) if field == "date" else str(value)
+        if values.get(field) not in (None, ""):
+            metadata[field] = iso_date(str(values[field])) if field == "date" else str(values[field])
     inner = record.get("metadata")
     if isinstance(inner, Mapping):
         metadata |= inner
         used.add("metadata")
-    metadata |= {
-        k: v for k, v in record.items() if k not in used and v not in (None, "") and k not in metadata
-    }
-    identifier = record[fields["id"]] if "id" in fields else None
-    title = record[fields["title"]] if "title" in fields else None
+    metadata |= {k: v for k, v in record.items() if k not in used and v not in (None, "") and k not in metadata}
+    identifier, title = values.get("id"), values.get("title")
     return Document(
         id=source.document_id(number) if identifier in (None, "") else str(identifier),
         text=text,
@@ -118,13 +105,39 @@ def document_from(
     )
 
 
+def _content(
+    record: Mapping[str, Any], fields: FieldNames, source: Source
+) -> tuple[str, tuple[Annotation, ...], set[str]] | Problem:
+    """The text of a record, the sections that it is made of, and the fields that hold them."""
+    if "text" in fields:
+        pieces = {name: record[name] for name in fields["text"] if record[name] is not None or len(fields["text"]) == 1}
+        for name, value in pieces.items():
+            if not isinstance(value, str):
+                what = "text" if len(fields["text"]) == 1 else f"field {name!r}"
+                fix = "write the text as one string, or name another field with --column text=NAME"
+                return Problem(f"the {what} is {type(value).__name__}, not a string", fix)
+        if len(fields["text"]) == 1:
+            return next(iter(pieces.values())), (), set()
+        text, sections = _joined([{"heading": k, "text": v} for k, v in pieces.items() if v.strip()])
+        return text, sections, set()
+    if _is_article(record):
+        abstract = record.get("abstract")
+        if abstract is not None and not isinstance(abstract, str):
+            fix = "write it as one string, or as one of the sections"
+            return Problem(f"the abstract is {type(abstract).__name__}, not a string", fix)
+        first = [{"heading": "Abstract", "text": abstract}] if abstract else []
+        text, sections = _joined([*first, *record["sections"]])
+        return text, sections, {"sections", "abstract"}
+    return missing_field("text", list(record), source.columns)
+
+
 def _annotation(value: Mapping[str, Any], length: int) -> Annotation:
-    span = Span(int(value["begin"]), int(value["end"]))
+    span = Span(value["begin"], value["end"])
+    if type(span.begin) is not int or type(span.end) is not int:
+        raise TypeError(f"[{span.begin}, {span.end}) are not whole numbers")
     if not 0 <= span.begin <= span.end <= length:
         raise ValueError(f"[{span.begin}, {span.end}) is outside the text of {length} characters")
-    return Annotation(
-        str(value["kind"]), span, {k: v for k, v in value.items() if k not in ("kind", "begin", "end")}
-    )
+    return Annotation(str(value["kind"]), span, {k: v for k, v in value.items() if k not in ("kind", "begin", "end")})
 
 
 def _is_article(record: Mapping[str, Any]) -> bool:

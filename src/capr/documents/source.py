@@ -53,6 +53,7 @@ class Source:
         self.line = 0
         self.notices: list[Notice] = []
         self._raw = stream
+        self._path: Path | None = None
         self._wrapper: io.TextIOWrapper | None = None  # kept: it closes the file when it is dropped
         self._stray_bytes = 0
         buffered = io.BufferedReader(cast(io.RawIOBase, stream), HEAD)
@@ -61,9 +62,7 @@ class Source:
             self.name = re.sub(r"\.gz$", "", self.name, flags=re.IGNORECASE)
         self._stream = buffered
         self.head_bytes = buffered.peek(HEAD)[:HEAD]
-        self.encoding = next(
-            (name for mark, name in BYTE_ORDER_MARKS if self.head_bytes.startswith(mark)), "utf-8"
-        )
+        self.encoding = next((name for mark, name in BYTE_ORDER_MARKS if self.head_bytes.startswith(mark)), "utf-8")
 
     @classmethod
     def open(
@@ -72,10 +71,18 @@ class Source:
         """Opens a file, or standard input for None."""
         stream = cast(BinaryIO, sys.stdin.buffer if path is None else path.open("rb", buffering=0))
         try:
-            return cls(stream, label, name, columns, metadata)
+            source = cls(stream, label, name, columns, metadata)
         except BaseException:
             stream.close()
             raise
+        source._path = path
+        return source
+
+    def again(self) -> Source | None:
+        """The same file from its start, for a format that must look ahead; None for standard input."""
+        if self._path is None:
+            return None
+        return Source.open(self._path, self.label, self.name, self.columns, self.metadata)
 
     def __enter__(self) -> Source:
         return self

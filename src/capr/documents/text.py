@@ -18,11 +18,7 @@ def recognises(name: str, head: str) -> bool:
     """Anything that is not plainly something else; NUL characters are allowed in files that are called text."""
     if name.endswith((".txt", ".text")):
         return True
-    return (
-        not head.startswith(BINARY)
-        and "\x00" not in head
-        and not name.endswith((".docx", ".doc", ".rtf", ".pdf"))
-    )
+    return not head.startswith(BINARY) and "\x00" not in head and not name.endswith((".docx", ".doc", ".rtf", ".pdf"))
 
 
 FORMAT = Format("text", "plain text, one document per file", recognises, read)

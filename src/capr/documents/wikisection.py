@@ -2,70 +2,89 @@
 
 from __future__ import annotations
 
+import json
+import re
+from dataclasses import replace
 from typing import Any
 
 from capr.documents.document import Annotation, Document, Span
 from capr.documents.format import Format, Records
-from capr.documents.json_stream import items
+from capr.documents.json_stream import decode, records
 from capr.documents.problem import Problem
 from capr.documents.source import Source
 
+SECTION_KEY = re.compile(r'"section(?:Heading|Label)"\s*:|:\s*"EntityAspectAnnotation"')
+NAMES = {
+    "sectionHeading": "heading",
+    "sectionLabel": "label",
+    "aspect": "aspect",
+    "entity": "entity",
+    "entityId": "entity_id",
+    "id": "id",
+}
+
 
 def read(source: Source) -> Records:
-    """One document per article, from a list of them or from the `documents` of a data set."""
-    prefix = "item" if source.head.lstrip()[:1] == "[" else "documents.item"
-    for item in items(source, prefix):
+    """One document per article: from a list, from the `documents` of a data set, or one per line."""
+    if source.name.lower().endswith((".jsonl", ".ndjson")):
+        for number, line in enumerate(source.lines(), 1):
+            if not line.strip():
+                continue
+            try:
+                yield from _document(decode(line), number, source)
+            except json.JSONDecodeError as error:
+                fix = "write one complete article per line"
+                yield Problem(f"broken JSON at column {error.colno} ({error.msg})", fix, line=number)
+        return
+    for item in records(source, "documents"):
         if isinstance(item, Problem):
             yield item
-            continue
-        number, record = item
-        yield from _document(record, number, source)
+        else:
+            yield from _document(item[1], item[0], source)
 
 
-def _document(record: Any, number: int, source: Source) -> Records:  # noqa: ANN401 (whatever the JSON holds)
+def _document(record: Any, number: int, source: Source) -> Records:  # noqa: ANN401 (any JSON value)
     if not isinstance(record, dict) or not isinstance(record.get("text"), str):
-        yield Problem(
-            "the record has no text", "take the file as it is published, texts included", record=number
-        )
+        yield Problem("the record has no text", "take the file as it is published, texts included", record=number)
         return
     text = record["text"]
-    identifier = str(record.get("id") or source.document_id(number))
-    sections = []
-    if record.get("annotations") and not text:
+    identifier = str(record["id"]) if record.get("id") not in (None, "") else source.document_id(number)
+    annotations = record.get("annotations") or []
+    if not isinstance(annotations, list):
+        fix = "write the annotations as a list"
+        yield Problem(f"the annotations are {type(annotations).__name__}, not a list", fix, record=identifier)
+        annotations = []
+    if annotations and not text:
         fix = "put the texts back in: this release carries only the annotations"
         yield Problem("the text is blank but has annotated sections", fix, record=identifier)
         return
-    for annotation in record.get("annotations") or []:
-        try:
-            span = Span(int(annotation["begin"]), int(annotation["begin"]) + int(annotation["length"]))
-        except (KeyError, TypeError, ValueError) as error:
-            fix = "give each annotation a begin and a length"
-            yield Problem(
-                f"a section has no usable offsets ({type(error).__name__}: {error})", fix, record=identifier
-            )
-            continue
-        if not 0 <= span.begin <= span.end <= len(text):
-            fact = f"the section [{span.begin}, {span.end}) is outside the text of {len(text)} characters"
-            yield Problem(fact, "take the text and its annotations from the same release", record=identifier)
-            continue
-        names = (("sectionHeading", "heading"), ("sectionLabel", "label"), ("aspect", "aspect"), ("entity", "entity"),
-                 ("entityId", "entity_id"), ("id", "id"))  # fmt: skip
-        value = {ours: annotation[theirs] for theirs, ours in names if annotation.get(theirs)}
-        sections.append(Annotation("section", span, value))
-    metadata = {
-        "type": record.get("type"),
-        "language": record.get("language"),
-        "abstract": record.get("abstract"),
-    }
-    metadata = {key: value for key, value in metadata.items() if value}
+    sections = []
+    for annotation in annotations:
+        section = _section(annotation, text)
+        if isinstance(section, Problem):
+            yield replace(section, record=identifier)
+        else:
+            sections.append(section)
+    used = ("id", "text", "title", "annotations", "class", "begin", "length")
+    metadata = {key: value for key, value in record.items() if key not in used and value not in (None, "")}
     yield Document(identifier, text, str(record.get("title") or ""), metadata, tuple(sections))
 
 
+def _section(annotation: Any, text: str) -> Annotation | Problem:  # noqa: ANN401 (any JSON value)
+    try:
+        span = Span(int(annotation["begin"]), int(annotation["begin"]) + int(annotation["length"]))
+    except (KeyError, TypeError, ValueError) as error:
+        fix = "give each annotation a begin and a length"
+        return Problem(f"a section has no usable offsets ({type(error).__name__}: {error})", fix)
+    if not 0 <= span.begin <= span.end <= len(text):
+        fact = f"the section [{span.begin}, {span.end}) is outside the text of {len(text)} characters"
+        return Problem(fact, "take the text and its annotations from the same release")
+    value = {ours: annotation[theirs] for theirs, ours in NAMES.items() if annotation.get(theirs)}
+    return Annotation("section", span, value)
+
+
 def recognises(name: str, head: str) -> bool:
-    start = head.lstrip()[:1]
-    return start in "[{" and (
-        '"sectionHeading"' in head or '"sectionLabel"' in head or '"EntityAspectAnnotation"' in head
-    )
+    return head.lstrip()[:1] in ("[", "{") and SECTION_KEY.search(head) is not None
 
 
 FORMAT = Format("wikisection", "WikiSection and TeXoo JSON: articles with sections", recognises, read)

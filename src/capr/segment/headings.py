@@ -11,7 +11,6 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from os import PathLike
@@ -20,6 +19,7 @@ from string import ascii_lowercase, ascii_uppercase
 from typing import NamedTuple
 
 from capr.documents.document import Document
+from capr.documents.outline import Heading
 from capr.documents.problem import CaprError
 
 # A line that is short or has a colon early, up to there; and what may stand before the words of a heading.
@@ -33,28 +33,17 @@ UNDERLINE = re.compile(r"\r?\n[ \t]*(?:={3,}|-{3,})[ \t]*(?=\r?$)", re.MULTILINE
 LOWER, UPPER = ascii_lowercase.encode(), ascii_uppercase.encode()
 SMALL_WORDS = frozenset("a an and as at by for from in of on or per the to upon with vs via".split())
 HEAD_WORDS = frozenset(
-    "history exam examination findings diagnosis diagnoses plan course medications medication impression assessment "
-    "complaint complaints allergies results investigations procedure procedures recommendations summary instructions "
-    "treatment management symptoms causes prognosis prevention complications".split()
+    "history exam examination findings diagnosis diagnoses plan course medications medication impression "
+    "assessment complaint complaints allergies results investigations procedure procedures recommendations "
+    "summary instructions treatment management symptoms causes prognosis prevention complications".split()
 )
 # Labels of values: all capitals and a colon, and yet no heading.
 VALUE_LABELS = frozenset(
-    "BP HR RR T TEMP SPO2 SAO2 O2 SAT SATS WT HT BMI WBC RBC HGB HCT PLT NA K CL CO2 HCO3 BUN CR CREAT GLU GLUCOSE CA "
-    "MG PHOS INR PT PTT ALT AST ALP TSH BNP CRP ESR LDL HDL HBA1C PO2 PCO2 PH RE MRN DOB NB NOTE CC: EF LVEF PR QRS QT "
-    "QTC MD RN NP PA DO TO FROM".split()
+    "BP HR RR T TEMP SPO2 SAO2 O2 SAT SATS WT HT BMI WBC RBC HGB HCT PLT NA K CL CO2 HCO3 BUN CR CREAT GLU "
+    "GLUCOSE CA MG PHOS INR PT PTT ALT AST ALP TSH BNP CRP ESR LDL HDL HBA1C PO2 PCO2 PH RE MRN DOB NB NOTE "
+    "EF LVEF PR QRS QT QTC MD RN NP PA DO TO FROM".split()
 )
-
 NAMES = frozenset("Dear Dr Dr. Mr Mr. Mrs Mrs. Ms Ms. To From Re Cc".split())
-
-
-@dataclass(frozen=True, slots=True)
-class Heading:
-    """A heading in a text: its line begins at `begin`, its words (with the colon) end at `end`."""
-
-    begin: int
-    end: int
-    words: str
-    level: int
 
 
 def normalised(words: str) -> str:
@@ -75,9 +64,7 @@ def lexicon() -> Mapping[str, int]:
     for number, line in enumerate(lines[1:], 2):
         heading, _, level = line.partition("\t")
         if heading != normalised(heading) or level not in ("1", "2") or heading in table:
-            raise CaprError(
-                f"headings.tsv, line {number}: {line!r} is not a new normalised heading and its level."
-            )
+            raise CaprError(f"headings.tsv, line {number}: {line!r} is not a new normalised heading and its level.")
         table[heading] = int(level)
     return table
 
@@ -105,15 +92,12 @@ class HeadingCounts(Counter[str]):
             table = json.loads(Path(path).read_text("utf-8"))
             return cls({str(heading): int(count) for heading, count in table.items()})
         except (OSError, ValueError, AttributeError, TypeError) as error:
-            raise CaprError(
-                f"{path}: it does not hold heading counts ({error}). Fix: make it with `capr headings FILE... -o {path}`."
-            ) from error
+            fix = f"make it with `capr headings FILE... -o {path}`"
+            raise CaprError(f"{path}: it does not hold heading counts ({error}). Fix: {fix}.") from error
 
     def save(self, path: str | PathLike[str]) -> None:
         """Writes JSON, the most frequent headings first."""
-        Path(path).write_text(
-            json.dumps(dict(self.most_common()), indent=1, ensure_ascii=False) + "\n", "utf-8"
-        )
+        Path(path).write_text(json.dumps(dict(self.most_common()), indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
 class Candidate(NamedTuple):
@@ -142,18 +126,18 @@ class Candidate(NamedTuple):
 def _candidates(text: str) -> Iterator[Candidate]:
     for line in SHORT_OR_COLON.finditer(text):
         begin, end = line.span()
+        colon = COLON.match(text, end)
+        if colon is None and (text[end - 1] in ".,;" or text[begin].islower()):
+            continue
         prefix = PREFIX.match(text, begin, end)
         if prefix is None:
             continue
         words = text[prefix.end() : end].rstrip(" \t*_")
         if len(words) > 80:
             continue
-        colon = COLON.match(text, end)
         if colon is not None:
             end = colon.end()
-        yield Candidate(
-            text, begin, end, prefix["marks"] or "", prefix["number"] is not None, words, colon is not None
-        )
+        yield Candidate(text, begin, end, prefix["marks"] or "", prefix["number"] is not None, words, colon is not None)
 
 
 def possible_headings(text: str) -> Iterator[Heading]:
@@ -179,10 +163,11 @@ def common_headings(text: str) -> Iterator[Heading]:
 def _common_headings(text: str, shouting: bool) -> Iterator[Heading]:
     known = lexicon()
     for line in _candidates(text):
-        if level := _level(line, known, shouting):
+        level = _level(line, known, shouting)
+        if not line.colon and (underline := UNDERLINE.match(text, line.end)):
+            yield Heading(line.begin, underline.end(), line.words, level or 1)
+        elif level:
             yield Heading(line.begin, line.end, line.words, level)
-        elif not line.colon and (underline := UNDERLINE.match(text, line.end)):
-            yield Heading(line.begin, underline.end(), line.words, 1)
 
 
 def is_heading_line(line: str) -> bool:
@@ -197,9 +182,7 @@ def _level(line: Candidate, known: Mapping[str, int], shouting: bool) -> int:
         return len(line.marks.strip()) + 1
     words = line.words
     key = " ".join(words.lower().split())
-    if (
-        line.colon and line.text[line.end : line.end + 1].isalnum()
-    ):  # "MEDS:aspirin", but not "12:30" or "UA:neg"
+    if line.colon and line.text[line.end : line.end + 1].isalnum():  # "MEDS:aspirin", but not "12:30" or "UA:neg"
         return known.get(key, 0) if words.isupper() else 0
     if key in known and (line.colon or (len(key) > 2 and words[0].isupper())):
         return known[key]
@@ -226,9 +209,7 @@ def _is_title(words: str) -> bool:
     listed = words.split()
     if not listed or not listed[0][0].isupper():
         return False
-    return len(listed) <= 3 or all(
-        word[0].isupper() or word in SMALL_WORDS or not word[0].isalpha() for word in listed
-    )
+    return len(listed) <= 3 or all(word[0].isupper() or word in SMALL_WORDS or not word[0].isalpha() for word in listed)
 
 
 def _is_shouting(text: str) -> bool:

@@ -60,9 +60,7 @@ def passages(document: Document, max_words: int = MAX_WORDS) -> list[Passage]:
     """
     if max_words < 1:
         raise ValueError(f"a passage of at most {max_words} words cannot hold anything; give at least 1")
-    pieces = [
-        piece for section in _whole_sections(document) for piece in _packed(document.text, section, max_words)
-    ]
+    pieces = [piece for section in _whole_sections(document) for piece in _packed(document.text, section, max_words)]
     spans = [Span(cut[0].begin, cut[-1].end) for _, cut in pieces]
     found = []
     for index, (parts, cut) in enumerate(pieces):
@@ -105,9 +103,7 @@ def _whole_sections(document: Document) -> Iterator[list[Part]]:
                 inside.append(sentence)
         if not inside:
             continue
-        if group and (
-            section.heading is None or section.heading == section.top or section.top != group[0][0].top
-        ):
+        if group and (section.heading is None or section.heading == section.top or section.top != group[0][0].top):
             yield group
             group = []
         group.append((section, inside))
@@ -143,9 +139,7 @@ def _packed(text: str, parts: Sequence[Part], max_words: int) -> Iterator[tuple[
         yield packed
 
 
-def _short_enough(
-    text: str, cut: Sequence[Span], sizes: Sequence[int], max_words: int
-) -> Iterator[tuple[Span, int]]:
+def _short_enough(text: str, cut: Sequence[Span], sizes: Sequence[int], max_words: int) -> Iterator[tuple[Span, int]]:
     """The sentences and their sizes; one that is longer than a whole passage in pieces."""
     for sentence, size in zip(cut, sizes, strict=True):
         if size <= max_words:

@@ -34,9 +34,7 @@ class Section:
         return self.heading.split(" | ")[0] if self.heading is not None else None
 
 
-def sections(
-    document: Document, counts: Mapping[str, int] | None = None, threshold: int = 1
-) -> list[Section]:
+def sections(document: Document, counts: Mapping[str, int] | None = None, threshold: int = 1) -> list[Section]:
     """The sections of a document, in order, disjoint, and with every character that is not blank.
 
     Args:
@@ -77,14 +75,12 @@ def _marked_sections(document: Document) -> list[Section]:
     position = 0
     for annotation in document.annotated("section"):
         begin, end = max(annotation.span.begin, position), annotation.span.end
-        if document.text[position:begin].strip():
-            result.append(Section(Span(position, begin)))
         if begin >= end:
             continue
+        if document.text[position:begin].strip():
+            result.append(Section(Span(position, begin)))
         heading_end = annotation.value.get("heading_end")
-        inside = (
-            Span(begin, int(heading_end)) if heading_end is not None and begin < heading_end <= end else None
-        )
+        inside = Span(begin, int(heading_end)) if heading_end is not None and begin < heading_end <= end else None
         result.append(Section(Span(begin, end), annotation.value.get("heading") or None, inside))
         position = end
     if document.text[position:].strip():

@@ -24,9 +24,7 @@ END = re.compile(r"[.!?…](?:[.!?…]*[\"'”’)\]*]*(?=\s|\Z)|(?<=[a-z)%\]]{2
 LIST_ITEM = re.compile(
     r"\s*(?:[-–—*•·●○▪+>]+(?=\s|[A-Za-z(\[])|\(?\d{1,3}[.)](?=\s)|\(?[a-z][.)]\s|\(?[A-H](?:\)\s|\.\s+(?=[A-Z]))|#)"
 )
-ROW = re.compile(
-    r"\[\*\*[\d-]+\*\*\]|\d{1,4}[-/]\d{1,2}(?:[-/]\d{1,4})?\b|\d{1,2}:\d\d\b"
-)  # dated rows of a table
+ROW = re.compile(r"\[\*\*[\d-]+\*\*\]|\d{1,4}[-/]\d{1,2}(?:[-/]\d{1,4})?\b|\d{1,2}:\d\d\b")  # dated rows of a table
 NUMBER_MARK = re.compile(r"\(?(?:\d{1,2}|[a-zA-Z]|[IVX]{1,4}|#)")
 LABELLED = re.compile(r"\s*(?P<label>[A-Za-z][A-Za-z0-9 /&,()'-]{0,40}):(?:\s|$)")
 PLACEHOLDER = re.compile(r"\[\*\*.*?\*\*\]", re.DOTALL)
@@ -65,9 +63,7 @@ def abbreviations() -> Abbreviations:
     for number, line in enumerate(lines[1:], 2):
         word, _, kind = line.partition("\t")
         if kind not in kinds or word != word.lower().rstrip("."):
-            raise CaprError(
-                f"abbreviations.tsv, line {number}: {line!r} is not an abbreviation and its kind."
-            )
+            raise CaprError(f"abbreviations.tsv, line {number}: {line!r} is not an abbreviation and its kind.")
         kinds[kind].add(word)
     return Abbreviations(**{kind: frozenset(words) for kind, words in kinds.items()})
 
@@ -145,20 +141,17 @@ def _continues(text: str, start: int, line: tuple[int, int], following: tuple[in
     if between.count("\n") > 1 or between.count("\r") > 1 or between.strip(" \t\r\n"):
         return False
     words, next_words = text[begin:end].strip(), text[next_begin:next_end].strip()
-    if (
-        LIST_ITEM.match(next_words)
-        or _is_labelled(next_words)
-        or (ROW.match(words) and ROW.match(next_words))
-    ):
+    if LIST_ITEM.match(next_words) or _is_labelled(next_words) or (ROW.match(words) and ROW.match(next_words)):
         return False
     length = end - begin
     full = bool(width) and length + 1 + len(next_words.split(None, 1)[0]) >= width
     bare = words.rstrip(CLOSING)
     if bare[-1:] in (".", "!", "?", "…"):
+        if bare[:-1].split(" ")[-1].lstrip("([").lower() in abbreviations().never:
+            return True
+        wrapped = full or (not width and next_words[0].islower())
         at = text.index(words, begin) + len(bare) - 1
-        return (full or (not width and next_words[0].islower())) and not _ends_sentence(
-            text, start, at, end, next_end
-        )
+        return wrapped and not _ends_sentence(text, start, at, end, next_end)
     lower = next_words[0].islower()
     if words[-1] == ":":
         joins = full and lower
@@ -168,9 +161,7 @@ def _continues(text: str, start: int, line: tuple[int, int], following: tuple[in
         least = (width or 80) // 2 if words[0].isupper() or LIST_ITEM.match(words) else 55
         joins = length > least
     else:
-        joins = (words[-1] == "," and length > 40) or (
-            length > 25 and words.rsplit(None, 1)[-1] in UNFINISHED
-        )
+        joins = (words[-1] == "," and length > 40) or (length > 25 and words.rsplit(None, 1)[-1] in UNFINISHED)
     return joins and not _is_short_heading(words) and not _is_short_heading(next_words)
 
 
@@ -213,9 +204,8 @@ def _ends(text: str, start: int, limit: int) -> list[int]:
         if hidden and any(begin <= at < end for begin, end in hidden):
             continue
         word = text[text.rfind(" ", start, at) + 1 : at]
-        plain = (
-            word.islower() and word.isalpha() and len(word) > 1 and text[after + 1].isupper()
-        )  # most are like that
+        # Most are plain: a word, a blank, a capital.
+        plain = word.islower() and word.isalpha() and len(word) > 1 and text[after + 1 : after + 2].isupper()
         if (plain and word not in known) or _ends_sentence(text, start, at, after, limit):
             ends.append(after)
             start = after
@@ -232,7 +222,7 @@ def _ends_sentence(text: str, start: int, at: int, after_at: int, limit: int) ->
     first = after[0] if after[0].isalnum() else after.lstrip("\"'“‘([*")[:1]
     mark = text[at]
     if mark != "." or text.startswith("..", at):
-        return mark in "!?" and after_at - at == 1 or not first.islower()
+        return (mark in "!?" and after_at - at == 1) or not first.islower()
     word = before.split()[-1]
     bracketed = word[0] in "([" and ")" in text[at:after_at]
     word = word.lstrip('(["“‘*_')
@@ -245,7 +235,7 @@ def _ends_sentence(text: str, start: int, at: int, after_at: int, limit: int) ->
         return False  # the mark of a list item
     if bracketed and ("." in word or word.lower() in abbreviations().sometimes):
         return False  # "(E.C.)"
-    return not _is_abbreviation(word, rest.split()[-1] if rest else "", after, first)
+    return not _is_abbreviation(word, (rest.split() or [""])[-1], after, first)
 
 
 def _is_abbreviation(word: str, previous: str, after: str, first: str) -> bool:
@@ -256,9 +246,7 @@ def _is_abbreviation(word: str, previous: str, after: str, first: str) -> bool:
         return False
     if key in known.never:
         return True
-    if (
-        len(word) == 1 and word.isupper() and not previous[:1].isdigit()
-    ):  # "J. Smith", "E. coli", not "hepatitis C."
+    if len(word) == 1 and word.isupper() and not previous[:1].isdigit():  # "J. Smith", "E. coli", not "hepatitis C."
         if previous.lower() in known.label:
             return False
         named = not previous or previous[-1] in ".:," or previous[0].isupper() or previous in BEFORE_NAMES

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from capr.documents.document import Span
 
@@ -42,4 +43,4 @@ def uniform(text: str, length: int, answers: Sequence[Span] = ()) -> list[Span]:
     # A border that moved far may have passed the next ones.
     for i in range(1, pieces + 1):
         borders[i] = max(borders[i], borders[i - 1])
-    return [Span(begin, end) for begin, end in zip(borders, borders[1:], strict=False) if begin < end]
+    return [Span(begin, end) for begin, end in pairwise(borders) if begin < end]

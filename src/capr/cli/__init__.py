@@ -1,0 +1,59 @@
+"""The command line: one file per command, one line here for each."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from typing import Annotated
+
+import typer
+
+import capr
+from capr.cli import headings, read, samples, segment
+from capr.documents import CaprError
+
+typer_app = typer.Typer(
+    name="capr",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+typer_app.command("read")(read.command)
+typer_app.command("segment")(segment.command)
+typer_app.command("headings")(headings.command)
+typer_app.command("samples")(samples.command)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"capr {capr.__version__}")
+        raise typer.Exit
+
+
+@typer_app.callback()
+def main(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show it and stop.")
+    ] = False,
+) -> None:
+    """Find the passage that answers a clinical question, and show exactly where it stands."""
+
+
+def app() -> None:
+    """Runs a command. Exit codes: 0 all is well, 1 some input could not be read, 2 the command was not understood."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8")  # whatever the locale says, nothing is lost
+    try:
+        typer_app()
+    except CaprError as error:
+        print(f"Error: {error}", file=sys.stderr)
+        sys.exit(1 if isinstance(error, capr.ReadError) else 2)
+    except BrokenPipeError:  # the reader of our output has gone, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except KeyboardInterrupt:
+        print("Stopped.", file=sys.stderr)
+        sys.exit(130)

@@ -1,0 +1,124 @@
+"""Plain text and folders of it: to the character."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import capr
+from capr.documents import ReadError
+
+EXACT = "ASSESSMENT:\r\n\tFever 38.5 °C\u00a0— none\r\n\rPt says \u201cok\u201d 🩺\n\x00end  \n\n"
+
+
+def test_every_character_is_kept(read):
+    (document,), problems, notices = read("note.txt", EXACT)
+    assert document.text == EXACT
+    assert document.id == "note.txt"
+    assert not problems
+    assert not notices
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-32"])
+def test_unicode_encodings(read, encoding):
+    (document,), problems, _ = read("note.txt", EXACT.encode(encoding))
+    assert document.text == EXACT
+    assert not problems
+
+
+def test_windows_1252_is_read_and_said(read):
+    text = "Temp 38° – “no fever”, café\n"
+    (document,), problems, (notice,) = read("note.txt", text.encode("cp1252"))
+    assert document.text == text
+    assert not problems
+    assert "Windows-1252" in notice.fact
+
+
+def test_one_stray_byte_does_not_spoil_the_rest(read):
+    (document,), _, notices = read("note.txt", "naïve é ".encode() + b"\xb5g\n")
+    assert document.text == "naïve é µg\n"
+    assert len(notices) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "fact"),
+    [
+        ("a.txt", b"bad \x81 byte", "byte 0x81 of the text is neither UTF-8 nor Windows-1252"),
+        ("a.txt", b"\xff\xfea\x00b", "it begins as utf-16-le but is not"),
+        ("a.txt.gz", b"\x1f\x8b\x08\x00truncated", "gzip"),
+        ("a.docx", b"PK\x03\x04\x00\x00", "not in a format that capr reads"),
+        ("photo.png", b"\x89PNG\r\n\x1a\n\x00\x00", "not in a format that capr reads"),
+    ],
+)
+def test_broken_input_is_reported(read, name, content, fact):
+    documents, (problem,), _ = read(name, content)
+    assert documents == []
+    assert fact in problem.fact
+
+
+def test_an_empty_file_is_a_document_and_a_notice(read):
+    (document,), problems, (notice,) = read("empty.txt", b"")
+    assert document.text == ""
+    assert not problems
+    assert "empty" in notice.fact
+
+
+def test_gzip_is_transparent(read):
+    import gzip
+
+    (document,), *_ = read("note.txt.gz", gzip.compress(EXACT.encode()))
+    assert (document.id, document.text) == ("note.txt", EXACT)
+
+
+def test_a_folder_is_read_in_order_with_its_metadata(tmp_path):
+    (tmp_path / "ward").mkdir()
+    (tmp_path / "ward" / "b.txt").write_text("two")
+    (tmp_path / "ward" / "a.txt").write_text("one")
+    (tmp_path / "c.txt").write_text("three")
+    (tmp_path / ".hidden").write_text("no")
+    (tmp_path / "ward" / "metadata.csv").write_text("file,id,patient,date\na.txt,n1,p1,2026-01-02\n")
+    documents = {document.id: document for document in capr.read(tmp_path)}
+    assert list(documents) == ["c.txt", "n1", "ward/b.txt"]
+    assert documents["n1"].metadata == {
+        "patient": "p1",
+        "date": "2026-01-02",
+        "source": tmp_path.name,
+        "file": "ward/a.txt",
+    }
+
+
+def test_the_same_id_twice_is_an_error_unless_replace(tmp_path):
+    for folder in ("x", "y"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "a.txt").write_text(folder)
+    paths = [tmp_path / "x", tmp_path / "y"]
+    reading = capr.read(paths)
+    assert [document.text for document in reading] == ["x"]
+    assert reading.errors == 1
+    assert str(tmp_path / "x" / "a.txt") in reading.problems[0].fact
+    reading = capr.read(paths, replace=True)
+    assert [document.text for document in reading] == ["x", "y"]
+    assert (reading.errors, reading.replaced) == (0, 1)
+
+
+def test_strict_stops_at_the_first_problem(tmp_path):
+    (tmp_path / "a.txt").write_bytes(b"\x81")
+    (tmp_path / "b.txt").write_text("fine")
+    with pytest.raises(ReadError, match=r"a\.txt.*0x81.*Fix: save the file as UTF-8"):
+        list(capr.read(tmp_path, strict=True))
+
+
+def test_missing_paths_formats_and_fields_are_named():
+    with pytest.raises(capr.CaprError, match="no such file or folder"):
+        capr.read("nowhere")
+    with pytest.raises(capr.CaprError, match=r"no format 'word'.*Fix: use one of"):
+        capr.read(".", format="word")
+    with pytest.raises(capr.CaprError, match="no field 'body'"):
+        capr.read(".", columns={"body": "x"})
+
+
+@given(st.text(alphabet=st.characters(exclude_categories=["Cs"])))
+def test_any_text_survives(tmp_path_factory, text):
+    path = tmp_path_factory.mktemp("any") / "note.txt"
+    path.write_bytes(b"\xef\xbb\xbf" + text.encode())
+    (document,) = capr.read(path)
+    assert document.text == text

@@ -1,0 +1,108 @@
+"""What holds for any text and any way of cutting it."""
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capr.documents import Annotation, Document, Span
+from capr.segment import HeadingCounts, passages, sections, sentences, structure, uniform
+
+# Texts made of what makes clinical texts hard, mixed with anything at all.
+PIECES = st.sampled_from(
+    "PLAN: |Past Medical History|# Sepsis:|1. |2) |- |• |a. |Dr. |b.i.d. |q.6h. |vs. |3.5 mg|0.9%|No fever|He denies|the |"
+    "patient |chest pain|. |.|!|? |: |; |, |\n|\n\n|\r\n|\r|\t|  |\u00a0|___|[**Known lastname**]|[**2151-7-16**]|\f|\u2028|"
+    "\x0b|\x1c|\x85|🩺|é|( |) |**|====|----|HEENT: normal|vitamin D|E. coli|J. R. Smith|word".split("|")
+)
+TEXTS = st.one_of(
+    st.lists(PIECES, max_size=60).map("".join),
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=200),
+)
+
+
+def check(text: str, spans: list[Span]) -> None:
+    """Ordered, inside the text, not empty, disjoint, and nothing but blanks left out."""
+    position = 0
+    for span in spans:
+        assert position <= span.begin < span.end <= len(text)
+        assert not text[position : span.begin].strip()
+        assert span.of(text) == text[span.begin : span.end]
+        position = span.end
+    assert not text[position:].strip()
+
+
+@given(TEXTS)
+def test_sentences_cover_the_text(text):
+    spans = sentences(text)
+    check(text, spans)
+    assert all(span == span.trimmed(text) for span in spans)
+
+
+@given(TEXTS, st.data())
+def test_sentences_of_a_part_stay_in_it(text, data):
+    begin = data.draw(st.integers(0, len(text)))
+    end = data.draw(st.integers(begin, len(text)))
+    spans = sentences(text, Span(begin, end))
+    assert all(Span(begin, end).covers(span) for span in spans)
+    check(text[begin:end], [Span(span.begin - begin, span.end - begin) for span in spans])
+
+
+@given(TEXTS)
+def test_sections_cover_the_text(text):
+    document = Document("1", text)
+    found = sections(document)
+    check(text, [section.span for section in found])
+    for section in found:
+        if section.heading_span is not None:
+            assert section.span.covers(section.heading_span)
+            assert section.heading.split(" | ")[-1] in document[section.heading_span]
+            assert section.body.begin == section.heading_span.end
+
+
+@given(TEXTS, st.integers(1, 5))
+def test_sections_by_counts_cover_the_text(text, threshold):
+    document = Document("1", text)
+    counts = HeadingCounts.learn([document])
+    check(text, [section.span for section in sections(document, counts, threshold)])
+
+
+@given(TEXTS, st.data())
+def test_sections_of_the_source_cover_the_text(text, data):
+    borders = data.draw(st.lists(st.integers(0, len(text)), max_size=8))
+    pairs = [Span(min(a, b), max(a, b)) for a, b in pairwise(borders)]
+    marked = tuple(Annotation("section", span, {"heading": f"S{i}"}) for i, span in enumerate(pairs))
+    document = Document("1", text, annotations=marked)
+    check(text, [section.span for section in sections(document)])
+    check(text, [passage.span for passage in passages(document, 10)])
+
+
+@given(TEXTS, st.integers(1, 30))
+def test_passages_cover_the_text_and_keep_the_limit(text, max_words):
+    document = Document("1", text)
+    found = passages(document, max_words)
+    check(text, [passage.span for passage in found])
+    check(text, [sentence for passage in found for sentence in passage.sentences])
+    for i, passage in enumerate(found):
+        assert passage.index == i
+        assert len(document[passage.span].split()) <= max_words
+        assert passage.previous == (found[i - 1].span if i else None)
+        assert passage.next == (found[i + 1].span if i + 1 < len(found) else None)
+        assert passage.span.covers(passage.body)
+
+
+@given(TEXTS, st.integers(1, 50))
+def test_uniform_pieces_are_the_text(text, length):
+    pieces = uniform(text, length)
+    assert "".join(piece.of(text) for piece in pieces) == text
+    assert all(piece.begin < piece.end for piece in pieces)
+
+
+@given(TEXTS)
+def test_every_sentence_has_seven_flags(text):
+    spans = sentences(text)
+    flags = structure(text, spans)
+    assert len(flags) == len(spans)
+    assert all(len(flag) == 7 and set(flag) <= {0, 1} for flag in flags)
+    if flags:
+        assert flags[0].begin_of_document == flags[-1].end_of_document == 1
+        assert sum(f.begin_of_paragraph for f in flags) == sum(f.end_of_paragraph for f in flags)

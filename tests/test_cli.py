@@ -1,0 +1,153 @@
+"""The commands, as a user runs them."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import capr
+from capr.documents import Document
+from capr.segment import passages, sections
+
+NOTE = "ALLERGIES: None.\nPLAN:\nRest. Drink.\n"
+
+
+def run(*arguments: str, stdin: bytes | None = None, cwd: Path | None = None) -> subprocess.CompletedProcess:
+    code = "from capr.cli import app; app()"
+    command = [sys.executable, "-c", code, *arguments]
+    return subprocess.run(command, input=stdin, cwd=cwd, capture_output=True, check=False)
+
+
+def lines(result: subprocess.CompletedProcess) -> list[dict]:
+    return [json.loads(line) for line in result.stdout.decode().splitlines()]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "a.txt").write_text(NOTE)
+    (tmp_path / "b.jsonl").write_text('{"id": "n1", "text": "é 🩺\\r\\n", "patient": "p1"}\nbroken\n')
+    return tmp_path
+
+
+def test_read_prints_json_lines_and_tells_of_problems(folder):
+    result = run("read", "--json", str(folder))
+    assert result.returncode == 1
+    first, second = lines(result)
+    assert (first["id"], first["text"]) == ("a.txt", NOTE)
+    assert second == {
+        "id": "n1",
+        "title": "",
+        "text": "é 🩺\r\n",
+        "metadata": {"source": folder.name, "file": "b.jsonl", "patient": "p1"},
+    }
+    told = result.stderr.decode()
+    assert "b.jsonl, line 2: broken JSON at column 1 (Expecting value). Fix: write one complete JSON object" in told
+    assert "1 record could not be read; the rest was." in told
+
+
+def test_read_shows_a_table(folder):
+    result = run("read", str(folder / "a.txt"))
+    assert result.returncode == 0
+    shown = result.stdout.decode()
+    assert "a.txt" in shown
+    assert "1 document, 36 characters (1 text)" in shown
+
+
+def test_read_strict_stops_with_the_fact_and_the_fix(folder):
+    result = run("read", "--strict", "--json", str(folder))
+    assert result.returncode == 1
+    assert len(lines(result)) == 2  # those before it
+    assert result.stderr.decode().startswith("Error: ")
+    assert "Fix: write one complete JSON object per line." in result.stderr.decode()
+
+
+def test_read_from_standard_input_and_back_again(folder):
+    written = run("read", "--json", str(folder / "a.txt")).stdout
+    result = run("read", "--json", "-", stdin=written)
+    assert result.returncode == 0
+    assert result.stdout == written
+
+
+def test_replace_and_duplicates(folder):
+    twice = [str(folder / "a.txt")] * 2
+    assert run("read", "--json", *twice).returncode == 1
+    result = run("read", "--json", "--replace", *twice)
+    assert result.returncode == 0
+    assert len(lines(result)) == 2
+
+
+def test_a_column_mapping(tmp_path):
+    (tmp_path / "x.csv").write_text("key,findings,impression\n7,Clear.,Normal.\n")
+    result = run(
+        "read", "--json", "--column", "id=key", "--column", "text=findings+impression", str(tmp_path / "x.csv")
+    )
+    (document,) = lines(result)
+    assert (document["id"], document["text"]) == ("7", "Clear.\n\nNormal.")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["read", "nowhere"], "nowhere: there is no such file or folder"),
+        (["read", ".", "--format", "word"], "there is no format 'word'. Fix: use one of"),
+        (["read", ".", "--column", "text"], "does not name a field and its column. Fix: write --column text=NOTE"),
+        (["read", ".", "--column", "body=x"], "there is no field 'body'"),
+        (["segment", ".", "--by", "word"], "--by"),
+        (["segment", ".", "--headings", "nowhere.json"], "Fix: make it with `capr headings FILE... -o nowhere.json`"),
+    ],
+)
+def test_a_command_that_cannot_be_understood_says_why(tmp_path, arguments, told):
+    result = run(*arguments, cwd=tmp_path)
+    assert result.returncode == 2
+    assert told in " ".join(result.stderr.decode().split())
+
+
+def test_segment_prints_the_ranges_that_python_gives(folder):
+    document = Document("a.txt", NOTE)
+    by_section = lines(run("segment", "--by", "section", "--json", str(folder / "a.txt")))
+    expected = [(s.span.begin, s.span.end, s.heading) for s in sections(document)]
+    assert [(line["begin"], line["end"], line["heading"]) for line in by_section] == expected
+    assert {line["document"] for line in by_section} == {"a.txt"}
+    by_passage = lines(run("segment", "--json", "--words", "2", "--text", str(folder / "a.txt")))
+    assert [line["text"] for line in by_passage] == [document[p.span] for p in passages(document, 2)]
+    by_sentence = lines(run("segment", "--by", "sentence", "--json", str(folder / "a.txt")))
+    assert [(NOTE[line["begin"] : line["end"]], line["heading"]) for line in by_sentence] == [
+        ("ALLERGIES: None.", "ALLERGIES"),
+        ("PLAN:", "PLAN"),
+        ("Rest.", "PLAN"),
+        ("Drink.", "PLAN"),
+    ]
+    by_length = lines(run("segment", "--by", "uniform", "--length", "10", "--json", str(folder / "a.txt")))
+    assert [(line["begin"], line["end"]) for line in by_length] == [(0, 9), (9, 18), (18, 27), (27, 36)]
+
+
+def test_headings_are_counted_saved_and_used(tmp_path):
+    for i in range(3):
+        (tmp_path / f"{i}.txt").write_text("Verdict: well.\nRemark: none.\n" if i else "Verdict: ill.\n")
+    counts = tmp_path / "counts.json"
+    result = run("headings", str(tmp_path), "-o", str(counts))
+    assert result.returncode == 0
+    assert "      3  verdict\n      2  remark\n" in result.stdout.decode()
+    options = ["--by", "section", "--headings", str(counts), "--threshold", "3", "--json"]
+    found = lines(run("segment", str(tmp_path / "1.txt"), *options))
+    assert [line["heading"] for line in found] == ["Verdict"]
+
+
+def test_samples_are_written_out(tmp_path):
+    result = run("samples", "demo", cwd=tmp_path)
+    assert result.stdout.decode() == "70 notes, 32 articles and 319 questions are in demo/\n"
+    reading = capr.read([tmp_path / "demo" / "notes", tmp_path / "demo" / "articles"])
+    assert [document.text for document in reading] == [document.text for document in capr.samples.documents()]
+
+
+def test_a_reader_that_leaves_is_no_error(folder):
+    command = f"{sys.executable} -c 'from capr.cli import app; app()' segment --by sentence --json"
+    notes = capr.samples.folder() / "notes"
+    result = subprocess.run(f"{command} {notes} | head -1", shell=True, capture_output=True, check=True)
+    assert result.stderr == b""
+
+
+def test_the_version_is_told():
+    assert run("--version").stdout.decode() == f"capr {capr.__version__}\n"
