@@ -91,9 +91,7 @@ def splitters() -> Iterator[tuple[str, Cutter]]:
 
         yield (
             "blingfire",
-            lambda text: [
-                len(text.encode()[:end].decode()) for _, end in blingfire.text_to_sentences_and_offsets(text)[1]
-            ],
+            lambda text: [end for _, end in blingfire.text_to_sentences_and_offsets(text)[1]],
         )
 
 

@@ -2,6 +2,21 @@
 
 from capr import samples
 from capr.documents import CaprError, Document, ReadError, Span, read
+from capr.segment import Passage, Section, passages, sections, sentences, uniform
 
 __version__ = "0.1.0"
-__all__ = ["CaprError", "Document", "ReadError", "Span", "__version__", "read", "samples"]
+__all__ = [
+    "CaprError",
+    "Document",
+    "Passage",
+    "ReadError",
+    "Section",
+    "Span",
+    "__version__",
+    "passages",
+    "read",
+    "samples",
+    "sections",
+    "sentences",
+    "uniform",
+]

@@ -103,7 +103,12 @@ def _whole_sections(document: Document) -> Iterator[list[Part]]:
                 inside.append(sentence)
         if not inside:
             continue
-        if group and (section.heading is None or section.heading == section.top or section.top != group[0][0].top):
+        part = (
+            section.heading is not None and " | " in section.heading and section.top == group[0][0].top
+            if group
+            else False
+        )
+        if group and not part:
             yield group
             group = []
         group.append((section, inside))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from capr.documents.document import Document, Span
+from capr.documents.document import Annotation, Document, Span
 from capr.segment.headings import common_headings, frequent_headings
 
 
@@ -49,8 +49,9 @@ def sections(document: Document, counts: Mapping[str, int] | None = None, thresh
         >>> [(section.heading, note[section.body].strip()) for section in sections(note)]
         [('ALLERGIES', 'None.'), ('PLAN', 'Rest.')]
     """
-    if counts is None and document.annotated("section"):
-        return _marked_sections(document)
+    marked = document.annotated("section") if counts is None else []
+    if marked:
+        return _marked_sections(document, marked)
     text = document.text
     found = common_headings(text) if counts is None else frequent_headings(text, counts, threshold)
     headings = list(found)
@@ -69,11 +70,11 @@ def sections(document: Document, counts: Mapping[str, int] | None = None, thresh
     return result
 
 
-def _marked_sections(document: Document) -> list[Section]:
+def _marked_sections(document: Document, marked: Sequence[Annotation]) -> list[Section]:
     """What the source marked, and what it left between as sections without a heading."""
     result: list[Section] = []
     position = 0
-    for annotation in document.annotated("section"):
+    for annotation in marked:
         begin, end = max(annotation.span.begin, position), annotation.span.end
         if begin >= end:
             continue

@@ -93,11 +93,13 @@ def sentences(text: str, within: Span | None = None) -> list[Span]:
     found = []
     for start, block_end in _blocks(text, begin, end):
         for stop in _ends(text, start, block_end):
-            piece = Span(start, stop)
-            if text[start].isspace() or text[stop - 1].isspace():
-                piece = piece.trimmed(text)
-            if piece.begin < piece.end:
-                found.append(piece)
+            last = stop
+            while last > start and text[last - 1].isspace():
+                last -= 1
+            while start < last and text[start].isspace():
+                start += 1
+            if start < last:
+                found.append(Span(start, last))
             start = stop
     return found
 

@@ -1,0 +1,107 @@
+"""Reading in constant memory: peak memory and speed by file size, each in a process of its own.
+
+    python bench/readers.py [--largest GB] [--folder DIR]
+
+Writes tables like MIMIC's NOTEEVENTS.csv, and JSON like a FHIR Bundle and SQuAD, in several sizes, reads them, and
+deletes them. Memory that does not grow from one size to the next does not grow with the file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from capr import samples
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--largest", type=float, default=2.0, help="in GB, for the table; JSON gets a tenth")
+    parser.add_argument("--folder", type=Path, help="where to write; the system's temporary folder if not given")
+    parser.add_argument("--read", type=Path, help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.read:
+        measure(arguments.read)
+        return
+    print(f"{'file':<24}{'size MB':>9}{'documents':>11}{'errors':>8}{'MB/s':>8}{'peak MB':>9}")
+    for writer, largest in ((noteevents, 1.0), (bundle, 0.1), (squad, 0.1)):
+        for share in (0.01, 0.1, 1.0):
+            with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
+                path = writer(Path(folder), int(arguments.largest * largest * share * 1e9))
+                subprocess.run([sys.executable, __file__, "--read", str(path)], check=True)
+
+
+def measure(path: Path) -> None:
+    import capr
+
+    started = time.perf_counter()
+    reading = capr.read(path)
+    for _ in reading:
+        pass
+    seconds = time.perf_counter() - started
+    size = path.stat().st_size / 1e6
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(
+        f"{path.name:<24}{size:>9,.0f}{reading.documents:>11,}{reading.errors:>8,}{size / seconds:>8.0f}{peak:>9.0f}",
+        flush=True,
+    )
+
+
+def texts() -> Iterator[tuple[int, str]]:
+    corpus = [document.text for document in samples.documents()]
+    number = 0
+    while True:
+        for text in corpus:
+            number += 1
+            yield number, text
+
+
+def noteevents(folder: Path, size: int) -> Path:
+    path = folder / "NOTEEVENTS.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        file.write('"ROW_ID","SUBJECT_ID","HADM_ID","CHARTDATE","CATEGORY","DESCRIPTION","TEXT"\n')
+        for number, text in texts():
+            quoted = text.replace('"', '""')
+            file.write(f'{number},{number % 40000},{number},2151-07-16,"Nursing","Report","{quoted}"\n')
+            if file.tell() >= size:
+                return path
+    return path
+
+
+def bundle(folder: Path, size: int) -> Path:
+    path = folder / "bundle.json"
+    with path.open("w", encoding="utf-8") as file:
+        file.write('{"resourceType": "Bundle", "type": "searchset", "entry": [')
+        for number, text in texts():
+            attachment = {"contentType": "text/plain", "data": base64.b64encode(text.encode()).decode()}
+            entry = {"resourceType": "DocumentReference", "id": str(number), "content": [{"attachment": attachment}]}
+            file.write(("," if number > 1 else "") + json.dumps({"resource": entry}))
+            if file.tell() >= size:
+                break
+        file.write("]}")
+    return path
+
+
+def squad(folder: Path, size: int) -> Path:
+    path = folder / "squad.json"
+    with path.open("w", encoding="utf-8") as file:
+        file.write('{"version": "v2.0", "data": [{"title": "notes", "paragraphs": [')
+        for number, text in texts():
+            question = {"id": str(number), "question": "What?", "answers": [{"text": text[:20], "answer_start": 0}]}
+            file.write(("," if number > 1 else "") + json.dumps({"context": text, "qas": [question]}))
+            if file.tell() >= size:
+                break
+        file.write("]}]}")
+    return path
+
+
+if __name__ == "__main__":
+    main()
