@@ -3,10 +3,14 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 import capr
 from capr.documents import Document, Problem
 
+# The same examples in every run, however slow the machine; `--hypothesis-profile=default` looks for new ones.
+settings.register_profile("same", derandomize=True, deadline=None)
+settings.load_profile("same")
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 
 

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 import capr
 from capr.documents import ReadError
+from capr.documents.formats import BY_NAME
 
 EXACT = "ASSESSMENT:\r\n\tFever 38.5 °C\u00a0— none\r\n\rPt says \u201cok\u201d 🩺\n\x00end  \n\n"
 
@@ -116,9 +117,30 @@ def test_missing_paths_formats_and_fields_are_named():
         capr.read(".", columns={"body": "x"})
 
 
-@given(st.text(alphabet=st.characters(exclude_categories=["Cs"])))
+ANY_TEXT = st.text(alphabet=st.characters(exclude_categories=["Cs"]))
+
+
+@given(ANY_TEXT)
 def test_any_text_survives(tmp_path_factory, text):
-    path = tmp_path_factory.mktemp("any") / "note.txt"
+    path = tmp_path_factory.mktemp("any") / "note"
     path.write_bytes(b"\xef\xbb\xbf" + text.encode())
-    (document,) = capr.read(path)
+    (document,) = capr.read(path, format="text")
     assert document.text == text
+
+
+@given(ANY_TEXT, st.sampled_from(sorted(BY_NAME)))
+def test_no_text_breaks_any_reader(tmp_path_factory, text, format):
+    path = tmp_path_factory.mktemp("any") / "note"
+    path.write_bytes(text.encode())
+    for forced in (None, format):
+        reading = capr.read(path, format=forced)
+        assert len(list(reading)) + len(reading.problems) > 0
+
+
+@given(st.binary(), st.sampled_from(sorted(BY_NAME)))
+def test_no_bytes_break_any_reader(tmp_path_factory, content, format):
+    path = tmp_path_factory.mktemp("any") / "note"
+    path.write_bytes(content)
+    for forced in (None, format):
+        reading = capr.read(path, format=forced)
+        assert len(list(reading)) + len(reading.problems) > 0
