@@ -44,7 +44,7 @@ def test_read_prints_json_lines_and_tells_of_problems(folder):
     }
     told = result.stderr.decode()
     assert "b.jsonl, line 2: broken JSON at column 1 (Expecting value). Fix: write one complete JSON object" in told
-    assert "1 record could not be read; the rest was." in told
+    assert "1 problem: what is named above could not be read; the rest was." in told
 
 
 def test_read_shows_a_table(folder):
@@ -53,6 +53,41 @@ def test_read_shows_a_table(folder):
     shown = result.stdout.decode()
     assert "a.txt" in shown
     assert "1 document, 36 characters (1 text)" in shown
+
+
+def test_brackets_in_a_note_are_shown_as_they_are(tmp_path):
+    (tmp_path / "a[b].txt").write_text("[x] yes [/sic] :smile: [red]ok")
+    shown = run("segment", "--by", "section", str(tmp_path)).stdout.decode()
+    assert "a[b].txt" in shown
+    assert "[x] yes [/sic] :smile: [red]ok" in shown
+
+
+def test_many_notices_do_not_hide_a_problem(tmp_path):
+    for i in range(30):
+        (tmp_path / f"{i:02}.txt").write_bytes("38°".encode("cp1252"))
+    (tmp_path / "zz.txt").write_bytes(b"bad \x81")
+    result = run("read", str(tmp_path))
+    assert result.returncode == 1
+    assert "zz.txt" in result.stderr.decode()
+    assert "... and 25 more notices" in result.stderr.decode() or "... and 26 more notices" in result.stderr.decode()
+
+
+def test_no_file_is_overwritten_that_is_not_ours(tmp_path):
+    note = tmp_path / "note.txt"
+    note.write_text("PLAN: rest")
+    result = run("headings", str(note), "-o", str(note))
+    assert result.returncode == 2
+    assert note.read_text() == "PLAN: rest"
+    (tmp_path / "demo" / "notes").mkdir(parents=True)
+    (tmp_path / "demo" / "notes" / "metadata.csv").write_text("mine")
+    result = run("samples", "demo", cwd=tmp_path)
+    assert result.returncode == 2
+    assert "is there already and is not the sample" in result.stderr.decode()
+
+
+def test_tables_and_lists_are_recognised_on_standard_input():
+    assert [d["id"] for d in lines(run("read", "-", "--json", stdin=b"id,note_text\n1,a\n2,b\n"))] == ["1", "2"]
+    assert [d["id"] for d in lines(run("read", "-", "--json", stdin=b'[{"id": 1, "text": "a"}]'))] == ["1"]
 
 
 def test_read_strict_stops_with_the_fact_and_the_fix(folder):
@@ -96,6 +131,12 @@ def test_a_column_mapping(tmp_path):
         (["read", ".", "--column", "body=x"], "there is no field 'body'"),
         (["segment", ".", "--by", "word"], "--by"),
         (["segment", ".", "--headings", "nowhere.json"], "Fix: make it with `capr headings FILE... -o nowhere.json`"),
+        (["segment", ".", "--text"], "--text has no effect without --json"),
+        (["segment", ".", "--threshold", "3"], "--threshold has no effect without --headings"),
+        (["segment", ".", "--by", "sentence", "--words", "3"], "--words has no effect without --by passage"),
+        (["read", ".", "--column", "text=a", "--column", "text=b"], "--column names the text twice"),
+        (["read", "-", "-"], "standard input (-) is named twice"),
+        (["read", ""], "a path is empty"),
     ],
 )
 def test_a_command_that_cannot_be_understood_says_why(tmp_path, arguments, told):
@@ -137,7 +178,7 @@ def test_headings_are_counted_saved_and_used(tmp_path):
 
 def test_samples_are_written_out(tmp_path):
     result = run("samples", "demo", cwd=tmp_path)
-    assert result.stdout.decode() == "70 notes, 32 articles and 319 questions are in demo/\n"
+    assert result.stdout.decode() == "70 notes and 32 articles are in demo/\n"
     reading = capr.read([tmp_path / "demo" / "notes", tmp_path / "demo" / "articles"])
     assert [document.text for document in reading] == [document.text for document in capr.samples.documents()]
 

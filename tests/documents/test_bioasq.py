@@ -108,7 +108,7 @@ TWO = file({"id": "first", "body": "Q?"}, LAST)
         (TWO[:-30], 2),
         (TWO.replace('"last"', "'last'"), 2),
         (TWO.replace("Which gene", "Which\ngene"), 2),
-        (TWO + "{}", 3),
+        (TWO + "]", 3),
         ('{"questions": [{"body": "x', 1),
     ],
 )

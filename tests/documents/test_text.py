@@ -1,5 +1,8 @@
 """Plain text and folders of it: to the character."""
 
+import os
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -85,6 +88,54 @@ def test_a_folder_is_read_in_order_with_its_metadata(tmp_path):
         "source": tmp_path.name,
         "file": "ward/a.txt",
     }
+
+
+def test_folders_behind_links_are_read_and_loops_are_not(tmp_path):
+    (tmp_path / "real").mkdir()
+    (tmp_path / "real" / "a.txt").write_text("one")
+    (tmp_path / "top").mkdir()
+    (tmp_path / "top" / "link").symlink_to(tmp_path / "real")
+    (tmp_path / "real" / "loop").symlink_to(tmp_path / "top")
+    reading = capr.read(tmp_path / "top")
+    assert [document.id for document in reading] == ["link/a.txt"]
+    assert "was not followed" in reading.problems[0].fact
+
+
+def test_what_is_no_file_is_reported(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "gone.txt").symlink_to(tmp_path / "nowhere")
+    (tmp_path / "a.txt").write_text("fine")
+    reading = capr.read(tmp_path)
+    assert [document.text for document in reading] == ["fine"]
+    assert [(Path(p.file).name, p.fact) for p in reading.problems] == [
+        ("gone.txt", "it cannot be read (No such file or directory)"),
+        ("pipe", "it is not a regular file"),
+    ]
+
+
+def test_an_empty_folder_is_a_problem(tmp_path):
+    reading = capr.read(tmp_path)
+    assert list(reading) == []
+    assert reading.problems[0].fact == "there are no files in the folder"
+
+
+def test_a_metadata_table_that_does_not_fit_is_told(tmp_path):
+    (tmp_path / "a.txt").write_text("one")
+    (tmp_path / "metadata.csv").write_text("file,patient,date\na.txt,p1,20260314\nb.txt,p2,x\n")
+    reading = capr.read(tmp_path)
+    (document,) = reading
+    assert (document.metadata["patient"], document.metadata["date"]) == ("p1", "2026-03-14")
+    (notice,) = reading.problems
+    assert (notice.line, notice.fact) == (3, "it describes 'b.txt', which is not there")
+    assert reading.errors == 0
+
+
+def test_unknown_xml_and_utf_16_without_a_mark_are_told(read):
+    _, problems, (notice,) = read("a.xml", '<?xml version="1.0"?><ClinicalDocument/>')
+    assert "it is XML of a kind that capr does not know" in notice.fact
+    assert not problems
+    _, _, (notice,) = read("b.txt", "No fever".encode("utf-16-le"))
+    assert "probably UTF-16 without its mark" in notice.fact
 
 
 def test_the_same_id_twice_is_an_error_unless_replace(tmp_path):

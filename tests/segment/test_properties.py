@@ -38,15 +38,6 @@ def test_sentences_cover_the_text(text):
     assert all(span == span.trimmed(text) for span in spans)
 
 
-@given(TEXTS, st.data())
-def test_sentences_of_a_part_stay_in_it(text, data):
-    begin = data.draw(st.integers(0, len(text)))
-    end = data.draw(st.integers(begin, len(text)))
-    spans = sentences(text, Span(begin, end))
-    assert all(Span(begin, end).covers(span) for span in spans)
-    check(text[begin:end], [Span(span.begin - begin, span.end - begin) for span in spans])
-
-
 @given(TEXTS)
 def test_sections_cover_the_text(text):
     document = Document("1", text)
@@ -56,6 +47,7 @@ def test_sections_cover_the_text(text):
         if section.heading_span is not None:
             assert section.span.covers(section.heading_span)
             assert section.heading.split(" | ")[-1] in document[section.heading_span]
+            assert section.span.covers(section.body)
             assert section.body.begin == section.heading_span.end
 
 
@@ -88,6 +80,7 @@ def test_passages_cover_the_text_and_keep_the_limit(text, max_words):
         assert passage.previous == (found[i - 1].span if i else None)
         assert passage.next == (found[i + 1].span if i + 1 < len(found) else None)
         assert passage.span.covers(passage.body)
+        assert passage.heading_span is None or passage.span.covers(passage.heading_span)
 
 
 @given(TEXTS, st.integers(1, 50))

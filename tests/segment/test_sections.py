@@ -80,7 +80,7 @@ def test_counts_are_saved_and_loaded(tmp_path):
     counts.save(tmp_path / "counts.json")
     assert HeadingCounts.load(tmp_path / "counts.json") == counts
     (tmp_path / "bad.json").write_text("[1]")
-    with pytest.raises(capr.CaprError, match=r"bad\.json.*Fix: make it with `capr headings"):
+    with pytest.raises(capr.CaprError, match=r"bad\.json: it does not hold heading counts.*Fix: name a file that"):
         HeadingCounts.load(tmp_path / "bad.json")
 
 

@@ -54,6 +54,11 @@ def app() -> None:
     except BrokenPipeError:  # the reader of our output has gone, as `head` does
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except OSError as error:  # a full disk, a folder that may not be written
+        print(
+            f"Error: {error.filename or 'output'}: {error.strerror}. Fix: check the path and the disk.", file=sys.stderr
+        )
+        sys.exit(2)
     except KeyboardInterrupt:
         print("Stopped.", file=sys.stderr)
         sys.exit(130)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from capr.cli import inputs
 from capr.segment import HeadingCounts
@@ -32,18 +31,21 @@ def command(
 
     Example: capr headings notes/ -o counts.json
     """
-    source = inputs.Input(files, format, column, strict, replace)
+    if output is not None and output.exists():
+        HeadingCounts.load(output)  # anything else is not overwritten
+    source = inputs.Documents(files, format, column, strict, replace)
     counts = HeadingCounts.learn(source.documents())
     if output is not None:
         counts.save(output)
-    console = Console(highlight=False)
+    console = inputs.terminal()
     shown = counts.most_common(limit or None)
     for heading, count in shown:
         if as_json:
             print(json.dumps({"heading": heading, "count": count}, ensure_ascii=False))
         else:
-            console.print(f"{count:7,}  {heading}", markup=False)
+            console.print(f"{count:7,}  {heading}")
     if not as_json:
         where = f", saved to {output}" if output is not None else ""
-        console.print(f"{len(counts):,} headings in {source.reading.documents:,} documents{where}", soft_wrap=True)
+        found, documents = inputs.counted(len(counts), "heading"), inputs.counted(source.reading.documents, "document")
+        console.print(f"{found} in {documents}{where}", soft_wrap=True)
     source.finish()

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
 import capr
-from capr.documents import CaprError, Document, Problem, Reading
+from capr.documents import CaprError, Document, Notice, Problem, Reading
 from capr.documents.formats import BY_NAME
 
 Files = Annotated[list[str], typer.Argument(metavar="FILE...", help="Files, folders, or - for standard input.")]
@@ -29,21 +29,23 @@ Column = Annotated[
     ),
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first problem.")]
-Replace = Annotated[bool, typer.Option("--replace", help="Allow an id twice; the later document wins.")]
+Replace = Annotated[
+    bool, typer.Option("--replace", help="Allow an id twice; whoever keeps the documents keeps the later one.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON Lines instead of a table.")]
 
-SHOWN_PROBLEMS = 20
+SHOWN_PROBLEMS, SHOWN_NOTICES = 100, 5
 PROGRESS_FROM = 20_000_000  # bytes; less is read before a bar could be seen
 
 
-class Input:
+class Documents:
     """A reading with its problems on stderr as they come and a progress bar for large files on a terminal."""
 
     def __init__(
         self, files: list[str], format: str | None, column: list[str] | None, strict: bool, replace: bool
     ) -> None:
-        self.console = Console(stderr=True, soft_wrap=True, highlight=False)
-        self._told = 0
+        self.console = terminal(stderr=True)
+        self._notices = 0
         self.reading: Reading = capr.read(
             files,
             format=format,
@@ -73,17 +75,32 @@ class Input:
     def finish(self) -> None:
         """Sums up the problems and leaves with the exit code that says whether there were any."""
         errors = self.reading.errors
+        if self._notices > SHOWN_NOTICES:
+            self.console.print(f"... and {self._notices - SHOWN_NOTICES:,} more notices, which lost nothing.")
         if errors > SHOWN_PROBLEMS:
-            self.console.print(f"... and {errors - SHOWN_PROBLEMS:,} problems more.", markup=False)
+            self.console.print(f"... and {errors - SHOWN_PROBLEMS:,} more problems.")
         if errors:
-            records = "record" if errors == 1 else "records"
-            self.console.print(f"{errors:,} {records} could not be read; the rest was.", markup=False)
+            self.console.print(f"{counted(errors, 'problem')}: what is named above could not be read; the rest was.")
             raise typer.Exit(1)
 
     def _tell(self, problem: Problem) -> None:
-        self._told += 1
-        if self._told <= SHOWN_PROBLEMS:
-            self.console.print(str(problem), markup=False)
+        if isinstance(problem, Notice):
+            self._notices += 1
+            shown = self._notices <= SHOWN_NOTICES
+        else:
+            shown = self.reading.errors <= SHOWN_PROBLEMS
+        if shown:
+            self.console.print(str(problem))
+
+
+def terminal(stderr: bool = False) -> Console:
+    """A console that shows texts as they are: brackets and colons in a note are no markup."""
+    return Console(stderr=stderr, soft_wrap=stderr, highlight=False, markup=False, emoji=False)
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 document`, `2 documents`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _columns(given: list[str]) -> dict[str, str]:
@@ -92,5 +109,7 @@ def _columns(given: list[str]) -> dict[str, str]:
         field, equals, name = pair.partition("=")
         if not equals or not field or not name:
             raise CaprError(f"--column {pair!r} does not name a field and its column. Fix: write --column text=NOTE.")
+        if field in columns:
+            raise CaprError(f"--column names the {field} twice. Fix: name it once; text=a+b joins several columns.")
         columns[field] = name
     return columns

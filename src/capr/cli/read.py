@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from capr.cli import inputs
@@ -27,7 +26,7 @@ def command(
 
     Example: capr read notes/ discharge.csv.gz --json > documents.jsonl
     """
-    source = inputs.Input(files, format, column, strict, replace)
+    source = inputs.Documents(files, format, column, strict, replace)
     if as_json:
         for document in source.documents():
             sys.stdout.write(json.dumps(document.as_json(), ensure_ascii=False) + "\n")
@@ -40,8 +39,9 @@ def command(
     for document in source.documents():
         if not limit or source.reading.documents <= limit:
             shown = [str(document.metadata.get(name, "")) for name in ("patient", "date", "type")]
+            shown[1] = shown[1][:10]  # the day
             table.add_row(document.id, *shown, f"{len(document.text):,}")
-    console = Console(highlight=False)
+    console = inputs.terminal()
     reading = source.reading
     if reading.documents:
         console.print(table)
@@ -49,6 +49,6 @@ def command(
         console.print(f"... and {reading.documents - limit:,} more (--limit 0 shows all)")
     formats = ", ".join(f"{count:,} {name}" for name, count in reading.formats.most_common() if count)
     replaced = f", {reading.replaced:,} of them replacing an earlier one" if reading.replaced else ""
-    count = "1 document" if reading.documents == 1 else f"{reading.documents:,} documents"
-    console.print(f"{count}{replaced}, {reading.characters:,} characters ({formats or 'nothing'})", soft_wrap=True)
+    count, length = inputs.counted(reading.documents, "document"), inputs.counted(reading.characters, "character")
+    console.print(f"{count}{replaced}, {length} ({formats or 'nothing'})", soft_wrap=True)
     source.finish()

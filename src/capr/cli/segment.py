@@ -11,12 +11,12 @@ from typing import Annotated, Any
 
 import typer
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from capr.cli import inputs
-from capr.documents import Document, Span
+from capr.documents import CaprError, Document, Span
 from capr.segment import HeadingCounts, passages, sections, sentences, uniform
+from capr.segment.passages import MAX_WORDS
 
 Piece = tuple[Span, str | None]  # where it is, and its heading
 
@@ -33,13 +33,17 @@ class By(StrEnum):
 def command(
     files: inputs.Files,
     by: Annotated[By, typer.Option("--by", help="How to cut.")] = By.passage,
-    words: Annotated[int, typer.Option("--words", min=1, help="Words in a passage, at most.")] = 250,
-    length: Annotated[int, typer.Option("--length", min=1, help="Characters in a uniform piece, on average.")] = 1000,
+    words: Annotated[int | None, typer.Option("--words", min=1, help="Words in a passage, at most; 250.")] = None,
+    length: Annotated[
+        int | None, typer.Option("--length", min=1, help="Characters in a uniform piece, on average; 1000.")
+    ] = None,
     headings: Annotated[
         str | None,
         typer.Option("--headings", metavar="COUNTS", help="Open sections at headings counted by `capr headings`."),
     ] = None,
-    threshold: Annotated[int, typer.Option("--threshold", min=1, help="How often such a heading was counted.")] = 1,
+    threshold: Annotated[
+        int | None, typer.Option("--threshold", min=1, help="How often such a heading was counted; 1.")
+    ] = None,
     text: Annotated[bool, typer.Option("--text", help="Put the text of each piece into the JSON.")] = False,
     format: inputs.Format = None,
     column: inputs.Column = None,
@@ -54,10 +58,19 @@ def command(
 
     Example: capr segment notes/ --by section --json
     """
+    for option, given, needed, fits in (
+        ("--words", words, "--by passage", by is By.passage),
+        ("--length", length, "--by uniform", by is By.uniform),
+        ("--headings", headings, "--by section, passage or sentence", by is not By.uniform),
+        ("--threshold", threshold, "--headings", headings is not None),
+        ("--text", text or None, "--json", as_json),
+    ):
+        if given is not None and not fits:
+            raise CaprError(f"{option} has no effect without {needed}. Fix: add it, or leave {option} out.")
     counts = HeadingCounts.load(headings) if headings else None
-    source = inputs.Input(files, format, column, strict, replace)
-    cut = _cutter(by, words, length, counts, threshold)
-    console = Console(highlight=False)
+    source = inputs.Documents(files, format, column, strict, replace)
+    cut = _cutter(by, words or MAX_WORDS, length or 1000, counts, threshold or 1)
+    console = inputs.terminal()
     total = 0
     for document in source.documents():
         pieces = list(cut(document))
@@ -70,11 +83,11 @@ def command(
                     record["text"] = document[span]
                 sys.stdout.write(json.dumps(record, ensure_ascii=False) + "\n")
         else:
-            console.print(document.id, style="bold", markup=False)
+            console.print(document.id, style="bold")
             console.print(_table(document, pieces))
     if not as_json:
-        documents = source.reading.documents
-        console.print(f"{total:,} pieces (by {by}) in {documents:,} document{'' if documents == 1 else 's'}")
+        documents = inputs.counted(source.reading.documents, "document")
+        console.print(f"{inputs.counted(total, 'piece')} (by {by}) in {documents}")
     source.finish()
 
 
@@ -85,7 +98,7 @@ def _cutter(
         return ((section.span, section.heading) for section in sections(document, counts, threshold))
 
     def cut_passages(document: Document) -> Iterator[Piece]:
-        return ((passage.span, passage.heading) for passage in passages(document, words))
+        return ((passage.span, passage.heading) for passage in passages(document, words, counts, threshold))
 
     def cut_sentences(document: Document) -> Iterator[Piece]:
         found = sections(document, counts, threshold)

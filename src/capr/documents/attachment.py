@@ -59,7 +59,8 @@ def extract(content: bytes, content_type: str) -> Extracted | Problem:
     text = text.removeprefix("\ufeff")
     if mime in ("text/html", "application/xhtml+xml"):
         page = html.extract(text)
-        return Extracted(page.text, page.sections, notice)
+        said = "; ".join(filter(None, (notice, html.CUT.format(page.cut) if page.cut else "")))
+        return Extracted(page.text, page.sections, said)
     return Extracted(text, (), notice)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from capr.documents.document import Document
 from capr.documents.format import Format, Records
-from capr.documents.json_stream import records
+from capr.documents.json_stream import records, under
 from capr.documents.problem import Problem
 from capr.documents.source import Source
 
@@ -13,11 +13,11 @@ FIX = "take the file as BioASQ publishes it: questions with id, body, documents 
 
 def read(source: Source) -> Records:
     """The text of the document is the question itself; the abstracts are not part of such a file."""
-    for item in records(source, "questions"):
-        if isinstance(item, Problem):
-            yield item
+    for record in records(source, under("questions"), fix=FIX):
+        if isinstance(record, Problem):
+            yield record
             continue
-        number, question = item
+        number, question = record.number, record.value
         if not isinstance(question, dict) or not isinstance(question.get("body"), str):
             yield Problem("the question has no body", FIX, record=number)
             continue

@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from capr.documents.document import Annotation, Document, Span
 from capr.documents.format import Format, Records
 from capr.documents.problem import Problem
-from capr.documents.source import Source
+from capr.documents.source import HEAD, Source
 
 TAG = re.compile(r"O|[BIES]-\S+")
 COLUMNS = re.compile(r"[ \t]+")
 DOCSTART = re.compile(r"-DOCSTART-|(?<!\S)(?:-X-|O)(?!\S)|\s+")
-TOKEN_LINE = re.compile(r"[^ \t\r\n][^\r\n]*[ \t]+(?:O|[BIES]-\S+)\s*")
 
 
 def read(source: Source) -> Records:
@@ -80,12 +79,20 @@ def _document(identifier: str, sentences: Sequence[Sequence[tuple[str, str]]], m
 
 
 def recognises(name: str, head: str) -> bool:
-    """By its lines: a token and a tag each, and an entity among them unless the name says so."""
-    lines = [line for line in head.split("\n")[:200] if line.strip() and not line.startswith("-DOCSTART-")]
-    lines = lines[:-1] if len(lines) > 1 else lines  # the last may be cut
-    named = name.endswith((".conll", ".iob", ".bio", ".iob2"))
-    entities = sum("\tB-" in line or " B-" in line for line in lines)
-    return (named or entities > 0) and bool(lines) and all(TOKEN_LINE.fullmatch(line) for line in lines)
+    """By name; else by at least three lines, as many columns each, with a tag in the last and an entity among them."""
+    if name.endswith((".conll", ".iob", ".bio", ".iob2")):
+        return True
+    lines = [line.rstrip() for line in head.split("\n") if line.strip() and not line.startswith("-DOCSTART-")]
+    lines = lines[:-1] if len(head) >= HEAD // 4 else lines  # the last may be cut
+    rows = [line.split("\t") if "\t" in line else line.split(" ") for line in lines[:200]]
+    tags = [row[-1] for row in rows]
+    return (
+        len(rows) >= 3
+        and len({len(row) for row in rows}) == 1
+        and len(rows[0]) > 1
+        and all(TAG.fullmatch(tag) for tag in tags)
+        and any(tag[0] in "BIS" for tag in tags)
+    )
 
 
 FORMAT = Format("conll", "CoNLL IOB: tokens and entity tags", recognises, read)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
@@ -46,9 +47,9 @@ def rows(source: Source) -> Iterator[Row | Problem]:
             continue
         if header is None:
             header = row
-            if repeated := {name for name in row if row.count(name) > 1}:
+            if repeated := [name for name, count in Counter(row).items() if count > 1]:
                 fix = "give each column a name of its own"
-                yield Problem(f"two columns are called {min(repeated)!r}", fix, line=line)
+                yield Problem(f"two columns are called {repeated[0]!r}", fix, line=line)
                 return
             continue
         number += 1
@@ -88,7 +89,14 @@ def read(source: Source) -> Records:
 
 
 def recognises(name: str, head: str) -> bool:
-    return name.endswith((".csv", ".tsv", ".tab"))
+    """By name; a file without an ending (standard input), by a header line that names a text and something else."""
+    if name.endswith((".csv", ".tsv", ".tab")):
+        return True
+    if "." in name:
+        return False
+    header = re.split(r"[\r\n]", head, maxsplit=1)[0]
+    names = [column.strip(' "') for column in header.split(delimiter_of(head))]
+    return len(names) > 1 and "text" in field_names(names, {})
 
 
 FORMAT = Format("csv", "CSV or TSV with a header, by column mapping", recognises, read)

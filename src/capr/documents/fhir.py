@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from capr.documents.attachment import decode
 from capr.documents.dates import iso_date
 from capr.documents.document import Document
 from capr.documents.format import Format, Records
-from capr.documents.json_stream import BrokenJsonError, JsonStream
-from capr.documents.json_stream import decode as decode_json
+from capr.documents.json_stream import records, under
 from capr.documents.problem import Notice, Problem
 from capr.documents.source import Source
 
@@ -22,112 +19,35 @@ LOINC = "http://loinc.org"
 URL_FIX = "download the attachment and put it into `data` as base64, or read the downloaded file itself"
 
 
-class Resource(NamedTuple):
-    """A resource with its place: its number, and its line if every line is one."""
-
-    number: int
-    line: int | None
-    value: Any
-
-
 def read(source: Source) -> Records:
     """One document per attachment that carries its text."""
     without_text: Counter[str] = Counter()
-    for item in _resources(source):
-        if isinstance(item, Problem):
-            yield item
+    found = False
+    for record in records(source, under("entry"), fix="NDJSON has one complete resource per line"):
+        found = True
+        if isinstance(record, Problem):
+            yield record
             continue
-        resource = item.value
-        if not isinstance(resource, dict) or not isinstance(resource.get("resourceType"), str):
-            fix = "each entry needs a `resource` object, each NDJSON line a resource, with its `resourceType`"
-            yield Problem("it is not a FHIR resource: no resourceType", fix, line=item.line, record=item.number)
-        elif resource["resourceType"] in ("DocumentReference", "DiagnosticReport"):
-            for document in _documents(resource, item.number, source):
-                yield replace(document, line=item.line) if isinstance(document, Problem) else document
-        else:
-            without_text[resource["resourceType"]] += 1
+        for resource in _unwrapped(record.value):
+            if isinstance(resource, Problem):
+                yield replace(resource, line=record.line)
+            elif not isinstance(resource, dict) or not isinstance(resource.get("resourceType"), str):
+                fix = "each entry needs a `resource` object, each NDJSON line a resource, with its `resourceType`"
+                yield Problem("it is not a FHIR resource: no resourceType", fix, line=record.line, record=record.number)
+            elif resource["resourceType"] in ("DocumentReference", "DiagnosticReport"):
+                for item in _documents(resource, record.number, source):
+                    yield replace(item, line=record.line) if isinstance(item, Problem) else item
+            else:
+                without_text[resource["resourceType"]] += 1
+    if not found and not source.head.strip():
+        yield Problem("the file is empty", "export it again")
     if without_text:
         listed = ", ".join(f"{count} {kind}" for kind, count in sorted(without_text.items()))
         fix = "only DocumentReference and DiagnosticReport hold documents"
         yield Notice(f"resources without a document were passed over: {listed}", fix)
 
 
-def _resources(source: Source) -> Iterator[Resource | Problem]:
-    """The resources of a Bundle, of a list, of NDJSON lines, or of one resource alone."""
-    if not _is_ndjson(source):
-        yield from _streamed(source)
-        return
-    number = 0
-    for line in source.lines():
-        if not line.strip():
-            continue
-        number += 1
-        try:
-            value = decode_json(line)
-        except json.JSONDecodeError as error:
-            fix = "NDJSON has one complete resource per line"
-            yield Problem(f"broken JSON at column {error.colno} ({error.msg})", fix, line=source.line)
-            continue
-        for resource in _unwrapped(value):
-            if isinstance(resource, Problem):
-                yield replace(resource, line=source.line)
-            else:
-                yield Resource(number, source.line, resource)
-
-
-def _is_ndjson(source: Source) -> bool:
-    """By name, or by a first line that is a whole value and not alone."""
-    if source.name.lower().endswith((".ndjson", ".jsonl")):
-        return True
-    lines = [line for line in re.split(r"[\r\n]+", source.head.strip(), maxsplit=1) if line]
-    if len(lines) < 2:
-        return False
-    try:
-        return isinstance(decode_json(lines[0]), dict)
-    except json.JSONDecodeError:
-        return False
-
-
-def _streamed(source: Source) -> Iterator[Resource | Problem]:
-    """Values one after another, each a list, a Bundle (its entries one at a time) or a resource."""
-    stream = JsonStream(source)
-    number = 0
-    try:
-        if not stream.next():
-            yield Problem("the file is empty", "export it again")
-        while opening := stream.next():
-            if opening == "[":
-                values: Iterator[Any] = stream.elements()
-            elif opening == "{":
-                values = _members(stream)
-            else:
-                stream.value()
-                values = iter([None])
-            for value in values:
-                number += 1
-                for resource in _unwrapped(value):
-                    yield resource if isinstance(resource, Problem) else Resource(number, None, resource)
-            if opening == "[":
-                stream.end()
-    except BrokenJsonError as broken:
-        yield broken.problem(number + 1)
-
-
-def _members(stream: JsonStream) -> Iterator[Any]:
-    """The entries of a Bundle, or the resource that the object is."""
-    resource: dict[str, Any] = {}
-    entries = False
-    for key in stream.members():
-        if key == "entry" and stream.next() == "[":
-            entries = True
-            yield from stream.elements()
-        else:
-            resource[key] = stream.value()
-    if not entries:
-        yield resource
-
-
-def _unwrapped(value: Any) -> Iterator[Any]:  # noqa: ANN401 (any JSON value)
+def _unwrapped(value: Any) -> Iterator[Any]:
     """The resource of an entry; those of a Bundle, which may hold Bundles."""
     resource = value["resource"] if isinstance(value, dict) and "resource" in value else value
     if not isinstance(resource, dict) or resource.get("resourceType") != "Bundle":
@@ -198,18 +118,18 @@ def _metadata(resource: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value}
 
 
-def _reference(reference: Any) -> str:  # noqa: ANN401 (whatever the JSON holds)
+def _reference(reference: Any) -> str:
     """`Patient/17`, `http://server/Patient/17/_history/2` and `urn:uuid:17` are all patient 17."""
     if not isinstance(reference, str):
         return ""
     return reference.split("/_history/")[0].rsplit("/", 1)[-1].removeprefix("urn:uuid:").removeprefix("#")
 
 
-def _object(value: Any) -> Mapping[str, Any]:  # noqa: ANN401
+def _object(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _objects(value: Any) -> Iterator[Mapping[str, Any]]:  # noqa: ANN401
+def _objects(value: Any) -> Iterator[Mapping[str, Any]]:
     return (item for item in (value if isinstance(value, list) else []) if isinstance(item, dict))
 
 

@@ -25,6 +25,7 @@ ESCAPE = (
     r"|\.(?:in|ti)\s*[+-]?\d{{0,3}}|X(?:[0-9A-Fa-f]{{2}})+){0}"
 )
 NULL = '""'  # HL7's way to say that there is no value
+DELETED = ("D", "W", "X")  # OBX-11: deleted, wrong, cannot be obtained
 BATCH = ("FHS", "BHS", "BTS", "FTS")
 TEXT_TYPES = ("TX", "FT", "ST", "CE", "CWE", "")
 SEGMENT_FIX = r"begin each line with its segment, such as OBX|, and write a line break inside a text as \.br\ "
@@ -95,6 +96,9 @@ class Report:
     metadata: dict[str, str] = field(default_factory=dict)
     texts: list[tuple[str, str]] = field(default_factory=list)  # (name of the observation, text)
     sections: tuple[Annotation, ...] = ()
+    notices: list[str] = field(default_factory=list)
+    observed: bool = False  # whether it has an OBX
+    on_value: bool = False  # whether the last OBX was a value without text
 
     def document(self, fallback_id: str) -> Document:
         """The texts on lines of their own; observations with different names are sections."""
@@ -180,8 +184,15 @@ def _documents(number: int, segments: list[Segment], source: Source, without_tex
     if not with_text and not problems:
         without_text[f"{kind} without text"] += 1
     control_id = header.component(10) or source.document_id(number)
+    seen: Counter[str] = Counter()
     for i, report in enumerate(with_text, 1):
-        yield report.document(control_id if len(with_text) == 1 else f"{control_id}#{i}")
+        document = report.document(control_id if len(with_text) == 1 else f"{control_id}#{i}")
+        seen[document.id] += 1
+        if seen[document.id] > 1:  # one order may have several reports
+            document = replace(document, id=f"{document.id}#{seen[document.id]}")
+        for notice in report.notices:
+            yield Notice(notice, "send the text as UTF-8 and whole", record=document.id)
+        yield document
 
 
 def _reports(
@@ -198,7 +209,7 @@ def _reports(
     by_txa = any(segment.name == "TXA" for segment in segments)
     report = Report(metadata=dict(facts))
     for segment in segments:
-        if report.texts and segment.name in ("PID", "TXA" if by_txa else "OBR"):
+        if report.observed and segment.name in ("PID", "TXA" if by_txa else "OBR"):
             yield report
             report = Report(metadata=facts | patient)
         if segment.name == "PID":
@@ -221,9 +232,12 @@ def _reports(
                 "date": iso_date(date),
             }
         elif segment.name == "OBX":
+            report.observed = True
             problem = _add_text(segment, report, without_text)
             if problem is not None:
                 problems.append(replace(problem, line=segment.line, record=number))
+        elif segment.name == "NTE" and report.on_value:
+            without_text["comments on values"] += 1
         elif segment.name == "NTE" and segment.field(3):  # a comment on what precedes it
             name = report.texts[-1][0] if report.texts else ""
             report.texts.append((name, segment.unescape(segment.field(3).replace(segment.repetition, "\n"))))
@@ -235,6 +249,13 @@ def _reports(
 
 def _add_text(segment: Segment, report: Report, without_text: Counter[str]) -> Problem | None:
     value_type, value = segment.component(2), segment.field(5)
+    report.on_value = value_type not in (*TEXT_TYPES, "ED", "RP") or value == NULL
+    if segment.component(11) in DELETED:
+        without_text["deleted results"] += 1
+        return None
+    if report.on_value:
+        without_text[f"{value_type} values"] += 1
+        return None
     name = segment.component(3, 2) or segment.component(3)
     count = len(value.split(segment.repetition))
     if value_type == "RP":
@@ -246,14 +267,13 @@ def _add_text(segment: Segment, report: Report, without_text: Counter[str]) -> P
             return result
         report.texts.append((name, result.text))
         report.sections = result.annotations
+        report.notices += [result.notice] if result.notice else []
     elif value_type in ("CE", "CWE"):
         coded = [segment.component(5, 2, i) or segment.component(5, 1, i) for i in range(count)]
         report.texts.append((name, "\n".join(coded)))
-    elif value_type in TEXT_TYPES:
+    else:
         texts = [segment.unescape(repetition) for repetition in value.split(segment.repetition)]
         report.texts.append((name, "\n".join(texts)))
-    else:
-        without_text[f"{value_type} values"] += 1
     return None
 
 

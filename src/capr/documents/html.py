@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from html import unescape
 from html.parser import HTMLParser
 from typing import NamedTuple
 
@@ -32,9 +33,13 @@ PARAGRAPH = {
     "h5",
     "h6",
 }
+BLOCK = LINE | PARAGRAPH
 HEADING = re.compile("h[1-6]")
 BLANKS = re.compile(r"[ \t\r\n\f]+")
 CHARSET = re.compile(rb"<meta[^>]+charset=[\"' ]*([A-Za-z0-9_:.-]+)", re.IGNORECASE)
+
+
+CUT = "a {} that is never closed hides the rest of the page"
 
 
 class Extractor(HTMLParser):
@@ -54,9 +59,10 @@ class Extractor(HTMLParser):
         self._breaks = 2  # line breaks at the end of what was written
         self._blank = False  # a blank is due before the next word
         self._item = False  # the mark of a list item has just been written
+        self._never_closed: set[str] = set()  # what was looked for to the end in vain
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if self.hidden and self.hidden[-1] == "svg" and tag in PARAGRAPH | {"div"}:
+        if self.hidden and self.hidden[-1] == "svg" and tag in BLOCK:
             self.hidden.pop()  # as browsers do with an svg that was never closed
         if tag in HIDDEN:
             self.hidden.append(tag)
@@ -70,7 +76,7 @@ class Extractor(HTMLParser):
             if self._cells:
                 self._write("\t")
             self._cells += 1
-        elif tag in LINE | PARAGRAPH:
+        elif tag in BLOCK:
             self._close_heading()
             self._break(2 if tag in PARAGRAPH else 1)
         if tag == "tr":
@@ -94,7 +100,8 @@ class Extractor(HTMLParser):
             self._preformatted = max(0, self._preformatted - 1)
         elif HEADING.fullmatch(tag):
             self._close_heading()
-        if tag in LINE | PARAGRAPH:
+            self._heading = None  # even if it was empty
+        if tag in BLOCK:
             self._break(2 if tag in PARAGRAPH else 1)
 
     def handle_data(self, data: str) -> None:
@@ -117,8 +124,9 @@ class Extractor(HTMLParser):
         """`<![CDATA[ text ]]>` is text; any other such declaration is passed over (the base class fails on them)."""
         cdata = self.rawdata.startswith("<![CDATA[", i)
         closing = "]]>" if cdata else ">"
-        end = self.rawdata.find(closing, i)
+        end = -1 if closing in self._never_closed else self.rawdata.find(closing, i)
         if end < 0:
+            self._never_closed.add(closing)
             return -1
         if cdata:
             self.handle_data(self.rawdata[i + len("<![CDATA[") : end])
@@ -149,7 +157,7 @@ class Extractor(HTMLParser):
 
 
 class Page(NamedTuple):
-    """What an HTML page shows; `cut` names an element that was never closed and hides the rest."""
+    """What an HTML page shows; `cut` is an element or comment that was never closed and hides the rest."""
 
     text: str
     title: str
@@ -160,15 +168,20 @@ class Page(NamedTuple):
 def extract(markup: str) -> Page:
     """The text, the title and the sections of an HTML page."""
     extractor = Extractor()
-    extractor.feed(markup)
+    comment = markup.find("<!--", markup.rfind("-->") + 1)
+    visible = markup if comment < 0 else markup[:comment]
+    end_of_tags = visible.rfind(">") + 1  # what follows cannot be a tag, and the parser would try again and again
+    extractor.feed(visible[:end_of_tags])
     extractor.close()
+    extractor.handle_data(unescape(visible[end_of_tags:]))
     extractor._close_heading()
     text = "".join(extractor.parts).rstrip("\n")
     text += "\n" if text else ""
     title = BLANKS.sub(" ", extractor.title).strip()
     if not title and extractor.headings:
         title = min(extractor.headings, key=lambda heading: heading.level).words
-    return Page(text, title, outline(extractor.headings, len(text)), extractor.hidden[0] if extractor.hidden else "")
+    cut = f"<{extractor.hidden[0]}>" if extractor.hidden else "" if comment < 0 else "comment"
+    return Page(text, title, outline(extractor.headings, len(text)), cut)
 
 
 def read(source: Source) -> Records:
@@ -178,8 +191,7 @@ def read(source: Source) -> Records:
         _use_declared(source, charset[1].decode())
     page = extract(source.text())
     if page.cut:
-        fix = f"close the <{page.cut}>; a browser does not show what is in it"
-        yield Notice(f"a <{page.cut}> that is never closed hides the rest of the page", fix)
+        yield Notice(CUT.format(page.cut), f"close the {page.cut} if what follows it should be read")
     yield Document(source.name, page.text, page.title, annotations=page.sections)
 
 
@@ -187,7 +199,8 @@ def _use_declared(source: Source, charset: str) -> None:
     """Reads the page in the encoding that it declares; the common Western ones are what `source` does anyway."""
     try:
         name = codecs.lookup(charset).name
-    except LookupError:
+        b"".decode(name)  # some codecs are not for text
+    except (LookupError, UnicodeError):
         source.notices.append(Notice(f"it declares an unknown charset {charset!r}", "save it as UTF-8", source.label))
         return
     if name not in ("utf-8", "iso8859-1", "cp1252", "ascii") and not name.startswith(("utf-16", "utf-32")):

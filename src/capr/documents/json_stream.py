@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 from capr.documents.problem import Problem
 from capr.documents.source import Source
@@ -32,7 +32,7 @@ class BrokenJsonError(Exception):
         return Problem(f"broken JSON ({self})", fix, line=self.line, record=record)
 
 
-def decode(text: str) -> Any:  # noqa: ANN401 (any JSON value)
+def decode(text: str) -> Any:
     """A JSON value; every failure of the decoder is a `json.JSONDecodeError` with its place.
 
     Raises:
@@ -73,7 +73,7 @@ class JsonStream:
             if self._position < len(self._buffer) or not self._read():
                 return self._buffer[self._position : self._position + 1]
 
-    def value(self) -> Any:  # noqa: ANN401 (any JSON value)
+    def value(self) -> Any:
         """Takes the next value whole."""
         self.next()
         while True:
@@ -154,38 +154,72 @@ class JsonStream:
         return BrokenJsonError(what, self._line + self._buffer.count("\n", 0, position))
 
 
-def records(source: Source, *keys: str) -> Iterator[tuple[int, Any] | Problem]:
-    """The records of a list, with their numbers from 1: of the list that a file is, or of the one under a key.
+class Record(NamedTuple):
+    """A value with its number, from 1, and its line if every line is one."""
+
+    number: int
+    line: int | None
+    value: Any
+
+
+def records(source: Source, members: Callable[[JsonStream], Iterator[Any]], fix: str) -> Iterator[Record | Problem]:
+    """The records of a JSON file: one per line, or of lists and objects one after another.
 
     Args:
-        source: the file.
-        keys: what the list may be called if the file is an object; the other members are passed over.
-
-    Yields:
-        A problem if there is no such list, or where the JSON breaks.
+        source: the file. Lines are records if its name says so (.jsonl, .ndjson) or its first line is a whole object
+            and not alone; then one broken line costs only itself.
+        members: takes the object that comes next from the stream and yields the records in it.
+        fix: what to do about a broken line.
     """
+    if _has_records_in_lines(source):
+        for number, line in enumerate((line for line in source.lines() if line.strip()), 1):
+            try:
+                yield Record(number, source.line, decode(line))
+            except json.JSONDecodeError as error:
+                yield Problem(f"broken JSON at column {error.colno} ({error.msg})", fix, line=source.line)
+        return
     stream = JsonStream(source)
     number = 0
     try:
-        if stream.next() == "[":
-            for number, value in enumerate(stream.elements(), 1):
-                yield number, value
-        elif stream.next() == "{":
-            found = False
-            for key in stream.members():
-                if key in keys and stream.next() == "[":
-                    found = True
-                    for value in stream.elements():
-                        number += 1
-                        yield number, value
-                else:
-                    stream.value()
-            if not found:
-                listed = " or ".join(f"`{key}`" for key in keys)
-                yield Problem(f"the JSON has no list called {listed}", "check that --format names the right format")
-        else:
-            stream.value()
-            yield Problem("the JSON is neither an object nor a list", "check that --format names the right format")
-        stream.end()
+        while opening := stream.next():
+            if opening == "{":
+                values = members(stream)
+            else:
+                values = stream.elements() if opening == "[" else iter([stream.value()])
+            for value in values:
+                number += 1
+                yield Record(number, None, value)
+            if opening != "{":
+                stream.end()
     except BrokenJsonError as broken:
         yield broken.problem(number + 1)
+
+
+def _has_records_in_lines(source: Source) -> bool:
+    if source.name.lower().endswith((".jsonl", ".ndjson")):
+        return True
+    first, *rest = re.split(r"[\r\n]+", source.head.strip(), maxsplit=1)
+    if not rest or first[:1] == "[":
+        return False
+    try:
+        return isinstance(decode(first), dict)
+    except json.JSONDecodeError:
+        return False
+
+
+def under(*keys: str) -> Callable[[JsonStream], Iterator[Any]]:
+    """For `records`: the elements of the list that an object has under one of these keys; the object if it has none."""
+
+    def members(stream: JsonStream) -> Iterator[Any]:
+        other: dict[str, Any] = {}
+        found = False
+        for key in stream.members():
+            if key in keys and stream.next() == "[":
+                found = True
+                yield from stream.elements()
+            else:
+                other[key] = stream.value()
+        if not found:
+            yield other
+
+    return members

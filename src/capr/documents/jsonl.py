@@ -10,79 +10,43 @@ from typing import Any
 
 from capr.documents.document import Document
 from capr.documents.format import Format, Records
-from capr.documents.json_stream import BrokenJsonError, JsonStream, decode
+from capr.documents.json_stream import JsonStream, Record, decode, records
 from capr.documents.problem import Problem
-from capr.documents.records import USUAL_NAMES, document_from, field_names
+from capr.documents.records import USUAL_NAMES, document_from, field_names, json_type
 from capr.documents.source import Source
 
 
 def read(source: Source) -> Records:
     """One document per line, list element or member; `capr read --json` writes what this reads."""
-    if not _has_records_in_lines(source):
-        yield from _streamed(source)
-        return
-    number = 0
-    for line in source.lines():
-        if not line.strip():
-            continue
-        number += 1
-        try:
-            record = decode(line)
-        except json.JSONDecodeError as error:
-            fix = "write one complete JSON object per line"
-            yield Problem(f"broken JSON at column {error.colno} ({error.msg})", fix, line=source.line)
-            continue
-        yield _document(record, source, number, line=source.line)
-
-
-def _has_records_in_lines(source: Source) -> bool:
-    """By name; else whether the first line is a whole object and not alone."""
-    if source.name.lower().endswith((".jsonl", ".ndjson")):
-        return True
-    first, *rest = re.split(r"[\r\n]+", source.head.strip(), maxsplit=1)
-    return first[:1] != "[" and bool(rest) and _decoded(first) is not None
-
-
-def _streamed(source: Source) -> Records:
-    """Values one after another, each a list of records, an object of records by their ids, or a record."""
-    stream = JsonStream(source)
-    number = 0
-    try:
-        while opening := stream.next():
-            if opening == "[":
-                values: Iterator[Any] = stream.elements()
-            elif opening == "{":
-                values = _members(stream)
-            else:
-                values = iter([stream.value()])
-            for value in values:
-                number += 1
-                yield _document(value, source, number, line=None)
-            if opening == "[":
-                stream.end()
-    except BrokenJsonError as broken:
-        yield broken.problem(number + 1)
+    for record in records(source, _members, fix="write one complete JSON object per line"):
+        yield record if isinstance(record, Problem) else _document(record, source)
 
 
 def _members(stream: JsonStream) -> Iterator[dict[str, Any]]:
     """The records of an object of records, or the object if it is a record itself."""
     record: dict[str, Any] = {}
+    of_records = None
     for key in stream.members():
         value = stream.value()
-        if isinstance(value, dict) and key != "metadata" and not record:
+        if of_records is None:
+            of_records = isinstance(value, dict) and _has_text(value)
+        if of_records and isinstance(value, dict):
             yield {"id": key, **value}
         else:
             record[key] = value
-    if record:
+    if record or of_records is None:
         yield record
 
 
-def _document(record: object, source: Source, number: int, line: int | None) -> Document | Problem:
-    if not isinstance(record, dict):
+def _document(record: Record, source: Source) -> Document | Problem:
+    value = record.value
+    if not isinstance(value, dict):
         fix = 'write an object with a text, for example {"id": "1", "text": "..."}'
-        return Problem(f"the record is {type(record).__name__}, not an object", fix, line=line, record=number)
-    document = document_from(record, field_names(list(record), source.columns), source, number)
-    return replace(document, line=line, record=number) if isinstance(document, Problem) else document
+        return Problem(f"the record is {json_type(value)}, not an object", fix, line=record.line, record=record.number)
+    document = document_from(value, field_names(list(value), source.columns), source, record.number)
+    if isinstance(document, Problem):
+        return replace(document, line=record.line, record=record.number)
+    return document
 
 
 def _decoded(text: str) -> dict[str, Any] | None:
@@ -94,11 +58,21 @@ def _decoded(text: str) -> dict[str, Any] | None:
 
 
 def recognises(name: str, head: str) -> bool:
-    """By name; else by a first line that is an object with a text, so that a note may begin with a brace."""
+    """By name; else by a first object with a text, so that a note may begin with a brace or a bracket."""
     if name.endswith((".jsonl", ".ndjson", ".json")):
         return True
-    first = _decoded(head.lstrip().partition("\n")[0]) if head.lstrip()[:1] == "{" else None
-    return first is not None and bool({key.lower() for key in first} & {*USUAL_NAMES["text"], "sections"})
+    start = head.lstrip()
+    first = _decoded(start.partition("\n")[0]) if start[:1] == "{" else None
+    if first is None and "." not in name and re.match(r"\[\s*\{", start):  # a list on standard input
+        try:
+            first, _ = json.JSONDecoder().raw_decode(start[start.index("{") :])
+        except (ValueError, RecursionError):
+            return False
+    return first is not None and _has_text(first)
+
+
+def _has_text(record: dict[str, Any]) -> bool:
+    return not {key.lower() for key in record}.isdisjoint((*USUAL_NAMES["text"], "sections"))
 
 
 FORMAT = Format("jsonl", "JSON Lines (or a JSON list): id, text, title, metadata", recognises, read)

@@ -10,9 +10,6 @@ from pathlib import PurePosixPath
 from typing import Any
 from xml.etree.ElementTree import Element, ParseError
 
-from defusedxml import DefusedXmlException
-from defusedxml.ElementTree import fromstring
-
 from capr.documents.document import Annotation, Document, Span
 from capr.documents.format import Format, Records
 from capr.documents.problem import Notice, Problem
@@ -23,6 +20,9 @@ BETWEEN_ANSWERS = "\n\n"
 
 def read(source: Source) -> Records:
     """One document per file; every answer that has words is a section with its question, aspect and ids."""
+    from defusedxml import DefusedXmlException
+    from defusedxml.ElementTree import fromstring
+
     try:
         root = fromstring(source.text())
     except ParseError as error:

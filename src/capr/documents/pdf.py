@@ -58,7 +58,7 @@ def extract(data: bytes) -> list[Problem | Document]:
     return [*problems, Document("", "\f".join(texts), annotations=tuple(pages))]
 
 
-def _page_text(pdf: Any, index: int) -> str:  # noqa: ANN401 (pypdfium2 is not typed)
+def _page_text(pdf: Any, index: int) -> str:
     page = pdf[index]
     try:
         textpage = page.get_textpage()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 import json
 import os
@@ -14,14 +13,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from capr.documents import delimited
+from capr.documents.dates import iso_date
 from capr.documents.document import Document
 from capr.documents.format import Format
 from capr.documents.formats import BY_NAME, recognise
 from capr.documents.problem import CaprError, Notice, Problem, ReadError
 from capr.documents.records import USUAL_NAMES
-from capr.documents.source import ESCAPED_BYTE, Source
+from capr.documents.source import ESCAPED_BYTE, WINDOWS_1252, Source
 
 PROBLEMS_KEPT = 1000
+WITH_COLUMNS = ("csv", "jsonl", "mimic")
 SIDECAR = ("metadata.csv", "metadata.tsv")
 BAD_GZIP = Problem(
     "the gzip data ends too early or is damaged; the records before this place were read",
@@ -29,7 +31,7 @@ BAD_GZIP = Problem(
 )
 
 
-class Input(NamedTuple):
+class File(NamedTuple):
     """A file to read.
 
     Attributes:
@@ -55,7 +57,7 @@ class Reading:
     Attributes:
         documents: how many were read.
         characters: their length together.
-        errors: how many problems there were; nothing of them is among the documents.
+        errors: how many problems there were; each names what could not be read.
         problems: the first thousand problems and notices.
         formats: how many documents came in each format.
         replaced: how many had the id of an earlier one (with `replace`).
@@ -64,7 +66,7 @@ class Reading:
 
     def __init__(
         self,
-        inputs: Sequence[Input],
+        inputs: Sequence[File | Problem],
         *,
         format: str | None = None,
         columns: Mapping[str, str] | None = None,
@@ -75,7 +77,7 @@ class Reading:
         self.documents = self.characters = self.errors = self.replaced = 0
         self.problems: list[Problem] = []
         self.formats: Counter[str] = Counter()
-        self.size = sum(file.path.stat().st_size for file in inputs if file.path and file.path.is_file())
+        self.size = sum(_size(file.path) for file in inputs if isinstance(file, File) and file.path)
         self._inputs = inputs
         self._format = _format_named(format)
         self._columns = _checked_columns(columns or {})
@@ -92,6 +94,9 @@ class Reading:
     def __iter__(self) -> Iterator[Document]:
         with SeenIds() as seen:
             for file in self._inputs:
+                if isinstance(file, Problem):
+                    self._report(file)
+                    continue
                 for item in self._file(file):
                     if isinstance(item, Document):
                         item = self._checked(item, file, seen)
@@ -103,7 +108,7 @@ class Reading:
                     self.characters += len(item.text)
                     yield item
 
-    def _file(self, file: Input) -> Iterator[Document | Problem]:
+    def _file(self, file: File) -> Iterator[Document | Problem]:
         """The records of one file; whatever breaks it as a whole becomes a problem at its last good line."""
         try:
             with Source.open(file.path, file.label, file.name, self._columns, file.metadata) as source:
@@ -114,6 +119,9 @@ class Reading:
                     yield Problem("it is not in a format that capr reads", fix)
                     return
                 self._reading = format.name
+                if self._columns and format.name not in WITH_COLUMNS:
+                    fix = "use --format csv or --format jsonl if it is a table or JSON Lines"
+                    yield Notice(f"it was read as {format.name}, where --column has no effect", fix)
                 found = False
                 try:
                     for item in format.read(source):
@@ -124,8 +132,10 @@ class Reading:
                         yield Notice("no document was found in it", fix)
                 except (EOFError, gzip.BadGzipFile, zlib.error):
                     yield replace(BAD_GZIP, line=source.line or None)
-                except UnicodeDecodeError as error:
-                    fact = f"wrong encoding: it begins as {error.encoding} but is not ({error.reason})"
+                except UnicodeError as error:
+                    reason = f"({error.reason})" if isinstance(error, UnicodeDecodeError) else f"({error})"
+                    name = error.encoding if isinstance(error, UnicodeDecodeError) else source.encoding
+                    fact = f"wrong encoding: it begins as {name} but is not {reason}"
                     yield Problem(fact, "save the file as UTF-8", line=source.line or None)
                 yield from source.notices
                 self._done += source.position
@@ -136,7 +146,7 @@ class Reading:
         finally:
             self._source = None
 
-    def _checked(self, document: Document, file: Input, seen: SeenIds) -> Document | Problem:
+    def _checked(self, document: Document, file: File, seen: SeenIds) -> Document | Problem:
         """The document with its source, or the reason why it cannot be kept."""
         for name, value in (("id", document.id), ("title", document.title), ("text", document.text)):
             if not value.isascii() and (problem := _unusable(name, value)):
@@ -235,42 +245,98 @@ def read(
         (32, 0)
     """
     listed = [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    inputs = [file for path in listed for file in _inputs(path)]
+    if sum(str(path) == "-" for path in listed) > 1:
+        raise CaprError("standard input (-) is named twice, but can be read only once. Fix: name it once.")
+    beside = Sidecars()
+    inputs = [file for path in listed for file in _files(path, beside)]
+    inputs += beside.problems
     return Reading(inputs, format=format, columns=columns, strict=strict, replace=replace, on_problem=on_problem)
 
 
-def _inputs(given: str | os.PathLike[str]) -> Iterator[Input]:
+def _files(given: str | os.PathLike[str], beside: Sidecars) -> Iterator[File | Problem]:
+    """The files that a path means: itself, or everything below a folder, links followed, hidden names left out."""
     if str(given) == "-":
-        yield Input(None, "standard input", "stdin", "stdin", {})
+        yield File(None, "standard input", "stdin", "stdin", {})
         return
+    if not str(given):
+        raise CaprError("a path is empty. Fix: name a file or folder; . is the current one.")
     path = Path(given)
     if path.is_dir():
-        for folder, folders, files in os.walk(path):
-            folders[:] = sorted(name for name in folders if not name.startswith("."))
-            metadata = _sidecar(Path(folder), files)
-            for name in sorted(files):
-                if not name.startswith(".") and not (metadata and name in SIDECAR):
-                    file = Path(folder, name)
-                    below = file.relative_to(path).as_posix()
-                    yield Input(file, str(file), below, path.resolve().name, metadata.get(name, {}))
+        yield from _below(path, path, beside, frozenset())
     elif path.exists():
-        metadata = _sidecar(path.parent, [name for name in SIDECAR if (path.parent / name).is_file()])
-        own = metadata.get(path.name, {}) if path.name not in SIDECAR else {}
-        yield Input(path, str(path), path.name, path.name, own)
+        yield _file(path, path.name, path.name, beside)
     else:
         raise CaprError(f"{path}: there is no such file or folder. Fix: check the path.")
 
 
-def _sidecar(folder: Path, files: Sequence[str]) -> dict[str, dict[str, str]]:
-    """What a `metadata.csv` with a column `file` says of the files beside it; nothing if it is another table."""
-    name = next((name for name in SIDECAR if name in files), None)
-    if name is None:
-        return {}
-    with (folder / name).open(encoding="utf-8-sig", newline="", errors="replace") as stream:
-        table = csv.DictReader(stream, delimiter="\t" if name.endswith("tsv") else ",", restkey="", restval="")
-        if "file" not in (table.fieldnames or ()):
-            return {}
-        return {row["file"]: {k: v for k, v in row.items() if k and k != "file" and v} for row in table}
+def _below(folder: Path, top: Path, beside: Sidecars, above: frozenset[Path]) -> Iterator[File | Problem]:
+    real = folder.resolve()
+    if real in above:
+        yield Notice("the link leads back to a folder above it and was not followed", "remove the link", str(folder))
+        return
+    try:
+        entries = sorted(entry for entry in folder.iterdir() if not entry.name.startswith("."))
+    except OSError as error:
+        yield Problem(f"the folder cannot be read ({error.strerror})", "check its permissions", str(folder))
+        return
+    if folder == top and not entries:
+        yield Problem("there are no files in the folder", "check the path", str(folder))
+    for entry in entries:
+        if not entry.is_dir() and not (entry.name in SIDECAR and beside.of(folder)):
+            yield _file(entry, entry.relative_to(top).as_posix(), top.resolve().name, beside)
+    for entry in entries:
+        if entry.is_dir():
+            yield from _below(entry, top, beside, above | {real})
+
+
+def _file(path: Path, name: str, source: str, beside: Sidecars) -> File | Problem:
+    if path.exists() and not path.is_file():
+        return Problem("it is not a regular file", "read a copy of what it gives", str(path))
+    own = beside.of(path.parent).get(path.name, {}) if path.name not in SIDECAR else {}
+    return File(path, str(path), name, source, own)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+class Sidecars:
+    """What the `metadata.csv` files with a column `file` say of the files beside them; each is read once."""
+
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+        self._folders: dict[Path, dict[str, dict[str, str]]] = {}
+
+    def of(self, folder: Path) -> dict[str, dict[str, str]]:
+        """By file name; empty if there is no such table."""
+        if folder not in self._folders:
+            path = next((folder / name for name in SIDECAR if (folder / name).is_file()), None)
+            self._folders[folder] = self._read(path) if path else {}
+        return self._folders[folder]
+
+    def _read(self, path: Path) -> dict[str, dict[str, str]]:
+        table: dict[str, dict[str, str]] = {}
+        try:
+            with Source.open(path, str(path), path.name, {}, {}) as source:
+                for row in delimited.rows(source):
+                    if isinstance(row, Problem):
+                        self.problems.append(row.at(str(path)))
+                    elif "file" not in row.values:
+                        return {}
+                    else:
+                        said = {name: value for name, value in row.values.items() if name != "file" and value}
+                        if "date" in said:
+                            said["date"] = iso_date(said["date"])
+                        table[row.values["file"]] = said
+                        if not (path.parent / row.values["file"]).exists():
+                            fact = f"it describes {row.values['file']!r}, which is not there"
+                            self.problems.append(Notice(fact, "correct the name", str(path), line=row.line))
+        except (OSError, EOFError, UnicodeError) as error:
+            self.problems.append(Problem(f"it cannot be read ({error})", "check the file", str(path)))
+        return table
 
 
 def _format_named(name: str | None) -> Format | None:
@@ -292,7 +358,8 @@ def _unusable(name: str, value: str) -> Problem | None:
     try:
         value.encode()
     except UnicodeEncodeError as error:
-        if stray := ESCAPED_BYTE.search(value):
+        stray = ESCAPED_BYTE.search(value)
+        if stray and ord(stray[0]) not in WINDOWS_1252:
             byte = ord(stray[0]) - 0xDC00
             fact = f"wrong encoding: byte 0x{byte:02X} of the {name} is neither UTF-8 nor Windows-1252"
             return Problem(fact, "save the file as UTF-8")

@@ -10,6 +10,14 @@ from capr.documents.document import Annotation, Document, Span
 from capr.documents.problem import Problem
 from capr.documents.source import Source
 
+JSON_TYPES = {
+    type(None): "null",
+    list: "a list",
+    dict: "an object",
+    bool: "a boolean",
+    int: "a number",
+    float: "a number",
+}
 BETWEEN_PIECES = "\n\n"
 # Which field holds what when the user does not say; the first that a record has counts. Compared in lower case.
 USUAL_NAMES = {
@@ -39,13 +47,13 @@ FieldNames = Mapping[str, tuple[str, ...]]
 
 def field_names(names: list[str], columns: Mapping[str, str]) -> FieldNames:
     """For each of capr's fields, the name that it has in these records; several names for a text of several."""
-    lower = {name.lower().strip(): name for name in reversed(names)}
+    lower = {_plain(name): name for name in reversed(names)}
     found: dict[str, tuple[str, ...]] = {}
     for field, usual in USUAL_NAMES.items():
         if field in columns:
             several = field == "text" and columns[field] not in names
             wanted = columns[field].split("+") if several else [columns[field]]
-            there = [name if name in names else lower.get(name.lower(), "") for name in wanted]
+            there = [name if name in names else lower.get(_plain(name), "") for name in wanted]
             if all(there):
                 found[field] = tuple(there)
         else:
@@ -53,6 +61,11 @@ def field_names(names: list[str], columns: Mapping[str, str]) -> FieldNames:
             if match is not None:
                 found[field] = (match,)
     return found
+
+
+def _plain(name: str) -> str:
+    """`Note Text` is `note_text`."""
+    return name.strip().lower().replace(" ", "_").replace("-", "_")
 
 
 def missing_field(field: str, names: list[str], columns: Mapping[str, str]) -> Problem:
@@ -115,7 +128,7 @@ def _content(
             if not isinstance(value, str):
                 what = "text" if len(fields["text"]) == 1 else f"field {name!r}"
                 fix = "write the text as one string, or name another field with --column text=NAME"
-                return Problem(f"the {what} is {type(value).__name__}, not a string", fix)
+                return Problem(f"the {what} is {json_type(value)}, not a string", fix)
         if len(fields["text"]) == 1:
             return next(iter(pieces.values())), (), set()
         text, sections = _joined([{"heading": k, "text": v} for k, v in pieces.items() if v.strip()])
@@ -124,7 +137,7 @@ def _content(
         abstract = record.get("abstract")
         if abstract is not None and not isinstance(abstract, str):
             fix = "write it as one string, or as one of the sections"
-            return Problem(f"the abstract is {type(abstract).__name__}, not a string", fix)
+            return Problem(f"the abstract is {json_type(abstract)}, not a string", fix)
         first = [{"heading": "Abstract", "text": abstract}] if abstract else []
         text, sections = _joined([*first, *record["sections"]])
         return text, sections, {"sections", "abstract"}
@@ -135,9 +148,16 @@ def _annotation(value: Mapping[str, Any], length: int) -> Annotation:
     span = Span(value["begin"], value["end"])
     if type(span.begin) is not int or type(span.end) is not int:
         raise TypeError(f"[{span.begin}, {span.end}) are not whole numbers")
+    if not isinstance(value.get("heading", ""), str) or type(value.get("heading_end", 0)) is not int:
+        raise TypeError("its heading is not a string, or its heading_end not a whole number")
     if not 0 <= span.begin <= span.end <= length:
         raise ValueError(f"[{span.begin}, {span.end}) is outside the text of {length} characters")
     return Annotation(str(value["kind"]), span, {k: v for k, v in value.items() if k not in ("kind", "begin", "end")})
+
+
+def json_type(value: object) -> str:
+    """What JSON calls a value's type."""
+    return JSON_TYPES.get(type(value), type(value).__name__)
 
 
 def _is_article(record: Mapping[str, Any]) -> bool:

@@ -37,19 +37,20 @@ def read(source: Source) -> Records:
                 )
                 continue
             title, found = titles.get(articles, ""), False
+            unnamed = f"article {articles}"  # standard input cannot be looked ahead in
             for key in stream.members():
                 if key == "paragraphs" and stream.next() == "[":
                     found = True
                     for paragraph in stream.elements():
                         number += 1
-                        yield from _document(paragraph, title, number, source, seen)
+                        yield from _document(paragraph, title or unnamed, title, number, source, seen)
                 elif key == "title":
-                    title = str(stream.value())
+                    title = str(stream.value() or "")
                 else:
                     stream.value()
             if not found:
                 fix = "give the article a list of paragraphs"
-                yield Problem("the article has no list of paragraphs", fix, record=title or f"article {articles}")
+                yield Problem("the article has no list of paragraphs", fix, record=title or unnamed)
         if not articles:
             yield NO_LIST
         stream.end()
@@ -99,7 +100,7 @@ def _titles_ahead(source: Source) -> dict[int, str]:
     return titles
 
 
-def _document(paragraph: Any, title: str, number: int, source: Source, seen: Counter[str]) -> Records:  # noqa: ANN401
+def _document(paragraph: Any, article: str, title: str, number: int, source: Source, seen: Counter[str]) -> Records:
     context = paragraph.get("context") if isinstance(paragraph, dict) else None
     if isinstance(context, str):
         lines = [context]
@@ -114,7 +115,7 @@ def _document(paragraph: Any, title: str, number: int, source: Source, seen: Cou
         seen[title] += 1
         identifier = f"{title}#{seen[title]}" if title else source.document_id(number)
     elif isinstance(context, list):
-        identifier = f"{title}/{identifier}"  # emrQA repeats a note for each of its subsets
+        identifier = f"{article}/{identifier}"  # emrQA repeats a note for each of its subsets
     problems: list[str] = []
     questions = tuple(_questions(paragraph.get("qas"), lines, str(identifier), problems))
     yield from (Problem(fact, "correct it in the file; the rest was read", record=str(identifier)) for fact in problems)
@@ -122,7 +123,7 @@ def _document(paragraph: Any, title: str, number: int, source: Source, seen: Cou
     yield Document(str(identifier), "".join(lines), title, metadata, questions)
 
 
-def _questions(qas: Any, lines: list[str], identifier: str, problems: list[str]) -> Iterator[Annotation]:  # noqa: ANN401
+def _questions(qas: Any, lines: list[str], identifier: str, problems: list[str]) -> Iterator[Annotation]:
     text = "".join(lines)
     if not isinstance(qas or [], list):
         problems.append("the qas are not a list")
@@ -154,7 +155,7 @@ def _questions(qas: Any, lines: list[str], identifier: str, problems: list[str])
         yield Annotation("question", Span(0, len(text)), value)
 
 
-def _locate(answer: Any, text: str, lines: list[str]) -> dict[str, Any] | str:  # noqa: ANN401 (any JSON value)
+def _locate(answer: Any, text: str, lines: list[str]) -> dict[str, Any] | str:
     """The answer with its range, or what is wrong with it."""
     if not isinstance(answer, dict):
         return "is not an object"
@@ -193,7 +194,7 @@ def _locate_evidence(answer: Mapping[str, Any], lines: list[str]) -> dict[str, A
             return f"has evidence that is not in the note: {words[:40]!r}"
         near = found
         begin = sum(len(line) for line in lines[: found - 1]) + lines[found - 1].index(words)
-        parts.append((begin, begin + len(words)))
+        parts.append([begin, begin + len(words)])
     located = {
         "begin": min(b for b, _ in parts),
         "end": max(e for _, e in parts),

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from dataclasses import replace
 from typing import Any
 
 from capr.documents.document import Annotation, Document, Span
 from capr.documents.format import Format, Records
-from capr.documents.json_stream import decode, records
+from capr.documents.json_stream import records, under
 from capr.documents.problem import Problem
 from capr.documents.source import Source
 
@@ -25,25 +24,15 @@ NAMES = {
 
 
 def read(source: Source) -> Records:
-    """One document per article: from a list, from the `documents` of a data set, or one per line."""
-    if source.name.lower().endswith((".jsonl", ".ndjson")):
-        for number, line in enumerate(source.lines(), 1):
-            if not line.strip():
-                continue
-            try:
-                yield from _document(decode(line), number, source)
-            except json.JSONDecodeError as error:
-                fix = "write one complete article per line"
-                yield Problem(f"broken JSON at column {error.colno} ({error.msg})", fix, line=number)
-        return
-    for item in records(source, "documents"):
-        if isinstance(item, Problem):
-            yield item
+    """One document per article: from a list, from the `documents` of a data set, one per line, or one alone."""
+    for record in records(source, under("documents"), fix="write one complete article per line"):
+        if isinstance(record, Problem):
+            yield record
         else:
-            yield from _document(item[1], item[0], source)
+            yield from _document(record.value, record.number, source)
 
 
-def _document(record: Any, number: int, source: Source) -> Records:  # noqa: ANN401 (any JSON value)
+def _document(record: Any, number: int, source: Source) -> Records:
     if not isinstance(record, dict) or not isinstance(record.get("text"), str):
         yield Problem("the record has no text", "take the file as it is published, texts included", record=number)
         return
@@ -70,7 +59,7 @@ def _document(record: Any, number: int, source: Source) -> Records:  # noqa: ANN
     yield Document(identifier, text, str(record.get("title") or ""), metadata, tuple(sections))
 
 
-def _section(annotation: Any, text: str) -> Annotation | Problem:  # noqa: ANN401 (any JSON value)
+def _section(annotation: Any, text: str) -> Annotation | Problem:
     try:
         span = Span(int(annotation["begin"]), int(annotation["begin"]) + int(annotation["length"]))
     except (KeyError, TypeError, ValueError) as error:

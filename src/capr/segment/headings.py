@@ -91,8 +91,11 @@ class HeadingCounts(Counter[str]):
         try:
             table = json.loads(Path(path).read_text("utf-8"))
             return cls({str(heading): int(count) for heading, count in table.items()})
-        except (OSError, ValueError, AttributeError, TypeError) as error:
+        except OSError as error:
             fix = f"make it with `capr headings FILE... -o {path}`"
+            raise CaprError(f"{path}: it cannot be read ({error.strerror}). Fix: {fix}.") from error
+        except (ValueError, AttributeError, TypeError) as error:
+            fix = "name a file that `capr headings FILE... -o COUNTS` made, or a new one"
             raise CaprError(f"{path}: it does not hold heading counts ({error}). Fix: {fix}.") from error
 
     def save(self, path: str | PathLike[str]) -> None:

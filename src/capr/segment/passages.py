@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from capr.documents.document import Document, Span
@@ -40,10 +40,15 @@ class Passage:
     @property
     def body(self) -> Span:
         """The passage without the heading that it begins with."""
-        return Span(self.heading_span.end, self.span.end) if self.heading_span else self.span
+        return Span(min(self.heading_span.end, self.span.end), self.span.end) if self.heading_span else self.span
 
 
-def passages(document: Document, max_words: int = MAX_WORDS) -> list[Passage]:
+def passages(
+    document: Document,
+    max_words: int = MAX_WORDS,
+    counts: Mapping[str, int] | None = None,
+    threshold: int = 1,
+) -> list[Passage]:
     """Cuts a document into passages; together they hold every character that is not blank.
 
     Sentences are packed until the next would exceed the limit. Parts of a section (`Examination | Lungs`) share a
@@ -52,6 +57,8 @@ def passages(document: Document, max_words: int = MAX_WORDS) -> list[Passage]:
     Args:
         document: any document.
         max_words: the limit, in words as white space separates them.
+        counts: headings that open a section, as for `sections`.
+        threshold: how often such a heading must have been counted.
 
     Example:
         >>> note = Document("1", "PLAN: Rest. Drink. Return if worse.")
@@ -60,12 +67,13 @@ def passages(document: Document, max_words: int = MAX_WORDS) -> list[Passage]:
     """
     if max_words < 1:
         raise ValueError(f"a passage of at most {max_words} words cannot hold anything; give at least 1")
-    pieces = [piece for section in _whole_sections(document) for piece in _packed(document.text, section, max_words)]
+    whole = _whole_sections(document, sections(document, counts, threshold))
+    pieces = [piece for section in whole for piece in _packed(document.text, section, max_words)]
     spans = [Span(cut[0].begin, cut[-1].end) for _, cut in pieces]
     found = []
     for index, (parts, cut) in enumerate(pieces):
         heading_span = parts[0].heading_span
-        if heading_span is not None and not spans[index].covers(heading_span.trimmed(document.text)):
+        if heading_span is not None and not spans[index].covers(heading_span):
             heading_span = None
         found.append(
             Passage(
@@ -85,12 +93,12 @@ def passages(document: Document, max_words: int = MAX_WORDS) -> list[Passage]:
 Part = tuple[Section, list[Span]]  # a section or a part of one, with its sentences
 
 
-def _whole_sections(document: Document) -> Iterator[list[Part]]:
+def _whole_sections(document: Document, found: Sequence[Section]) -> Iterator[list[Part]]:
     """The sections with their parts (`A`, `A | B`, `A | C`) in one list; sentences are cut where a section begins."""
     cut = sentences(document.text)
     group: list[Part] = []
     position = 0
-    for section in sections(document):
+    for section in found:
         inside = []
         while position < len(cut) and cut[position].begin < section.span.end:
             sentence = cut[position]
@@ -138,7 +146,8 @@ def _packed(text: str, parts: Sequence[Part], max_words: int) -> Iterator[tuple[
             if words and words + size > max_words:
                 yield packed
                 packed, words = ([], []), 0
-            packed = ([section], [*packed[1], sentence])
+            packed = ([section], packed[1])
+            packed[1].append(sentence)
             words += size
     if packed[1]:
         yield packed

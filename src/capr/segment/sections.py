@@ -26,7 +26,7 @@ class Section:
     @property
     def body(self) -> Span:
         """The piece without its heading."""
-        return Span(self.heading_span.end, self.span.end) if self.heading_span else self.span
+        return Span(min(self.heading_span.end, self.span.end), self.span.end) if self.heading_span else self.span
 
     @property
     def top(self) -> str | None:
@@ -64,7 +64,7 @@ def sections(document: Document, counts: Mapping[str, int] | None = None, thresh
         begin = heading.begin if result or i else 0  # blanks before the first heading go with it
         end = headings[i + 1].begin if i + 1 < len(headings) else len(text)
         words = " | ".join(words for _, words in path)
-        result.append(Section(Span(begin, end), words, Span(heading.begin, heading.end)))
+        result.append(Section(Span(begin, end), words, Span(heading.begin, heading.end).trimmed(text)))
     if not headings and text.strip():
         result.append(Section(Span(0, len(text))))
     return result
@@ -81,7 +81,9 @@ def _marked_sections(document: Document, marked: Sequence[Annotation]) -> list[S
         if document.text[position:begin].strip():
             result.append(Section(Span(position, begin)))
         heading_end = annotation.value.get("heading_end")
-        inside = Span(begin, int(heading_end)) if heading_end is not None and begin < heading_end <= end else None
+        inside = None
+        if heading_end is not None and begin < heading_end <= end:
+            inside = Span(begin, heading_end).trimmed(document.text)
         result.append(Section(Span(begin, end), annotation.value.get("heading") or None, inside))
         position = end
     if document.text[position:].strip():

@@ -17,17 +17,18 @@ from capr.documents.document import Span
 from capr.documents.problem import CaprError
 from capr.segment.headings import is_heading_line, lexicon
 
-LINE = re.compile(r"[^\r\n\f\v\x1c-\x1e\x85\u2028\u2029]+")
+LINE_ENDS = "\r\n\f\v\x1c\x1d\x1e\x85\u2028\u2029"
+LINE = re.compile(f"[^{LINE_ENDS}]+")
 # A place where a sentence may end: final punctuation with what closes after it, before a blank or the end; or a period
 # that lost the blank after it ("edema.No rash").
-END = re.compile(r"[.!?…](?:[.!?…]*[\"'”’)\]*]*(?=\s|\Z)|(?<=[a-z)%\]]{2}[.!?])(?=[A-Z][a-z]))")
+END = re.compile(r"(?<![.!?…])[.!?…](?:[.!?…]*+[\"'”’)\]*]*+(?=\s|\Z)|(?<=[a-z)%\]]{2}[.!?])(?=[A-Z][a-z]))")
 LIST_ITEM = re.compile(
     r"\s*(?:[-–—*•·●○▪+>]+(?=\s|[A-Za-z(\[])|\(?\d{1,3}[.)](?=\s)|\(?[a-z][.)]\s|\(?[A-H](?:\)\s|\.\s+(?=[A-Z]))|#)"
 )
 ROW = re.compile(r"\[\*\*[\d-]+\*\*\]|\d{1,4}[-/]\d{1,2}(?:[-/]\d{1,4})?\b|\d{1,2}:\d\d\b")  # dated rows of a table
 NUMBER_MARK = re.compile(r"\(?(?:\d{1,2}|[a-zA-Z]|[IVX]{1,4}|#)")
 LABELLED = re.compile(r"\s*(?P<label>[A-Za-z][A-Za-z0-9 /&,()'-]{0,40}):(?:\s|$)")
-PLACEHOLDER = re.compile(r"\[\*\*.*?\*\*\]", re.DOTALL)
+LONGEST_PLACEHOLDER = 100
 CLOSING = "\"'”’)]*"
 UNFINISHED = frozenset(
     "and or with of the a an to for in on at by from than that which who is was were are has had".split()
@@ -74,7 +75,7 @@ def abbreviated_words() -> frozenset[str]:
     return frozenset().union(*abbreviations())
 
 
-def sentences(text: str, within: Span | None = None) -> list[Span]:
+def sentences(text: str) -> list[Span]:
     """The sentences of a text in order, without the blanks around them; together they hold all that is not blank.
 
     A heading on a line of its own, a list item, a line of a table are sentences. A heading with text on its line
@@ -82,16 +83,14 @@ def sentences(text: str, within: Span | None = None) -> list[Span]:
 
     Args:
         text: any text.
-        within: cut only this part; the spans index the whole text all the same.
 
     Example:
         >>> text = "Seen by Dr. Roe. Lasix 40 mg p.o. b.i.d.\\nNo fever."
         >>> [span.of(text) for span in sentences(text)]
         ['Seen by Dr. Roe.', 'Lasix 40 mg p.o. b.i.d.', 'No fever.']
     """
-    begin, end = within or Span(0, len(text))
     found = []
-    for start, block_end in _blocks(text, begin, end):
+    for start, block_end in _blocks(text):
         for stop in _ends(text, start, block_end):
             last = stop
             while last > start and text[last - 1].isspace():
@@ -104,9 +103,9 @@ def sentences(text: str, within: Span | None = None) -> list[Span]:
     return found
 
 
-def _blocks(text: str, begin: int, end: int) -> Iterator[tuple[int, int]]:
+def _blocks(text: str) -> Iterator[tuple[int, int]]:
     """Runs of lines that only wrapping has broken."""
-    lines = [match.span() for match in LINE.finditer(text, begin, end) if not match[0].isspace()]
+    lines = [match.span() for match in LINE.finditer(text) if not match[0].isspace()]
     if not lines:
         return
     width = _wrap_width(text, lines)
@@ -196,16 +195,14 @@ def _ends(text: str, start: int, limit: int) -> list[int]:
     ends = []
     block = start
     known = abbreviated_words()
-    hidden: list[tuple[int, int]] | None = None
     for match in END.finditer(text, start, limit):
         at, after = match.span()
         if after == limit:
             break
-        if hidden is None:
-            hidden = [placeholder.span() for placeholder in PLACEHOLDER.finditer(text, block, limit)]
-        if hidden and any(begin <= at < end for begin, end in hidden):
+        if _in_placeholder(text, block, at):
             continue
-        word = text[text.rfind(" ", start, at) + 1 : at]
+        low = max(start, at - 40)  # no abbreviation is longer
+        word = text[max(low, text.rfind(" ", low, at) + 1) : at]
         # Most are plain: a word, a blank, a capital.
         plain = word.islower() and word.isalpha() and len(word) > 1 and text[after + 1 : after + 2].isupper()
         if (plain and word not in known) or _ends_sentence(text, start, at, after, limit):
@@ -213,6 +210,14 @@ def _ends(text: str, start: int, limit: int) -> list[int]:
             start = after
     ends.append(limit)
     return ends
+
+
+def _in_placeholder(text: str, block: int, at: int) -> bool:
+    """Whether a character stands inside a de-identification mark such as `[**Dr. Last Name 12**]`."""
+    opening = text.rfind("[**", max(block, at - LONGEST_PLACEHOLDER), at)
+    if opening < 0 or text.find("**]", opening, at) >= 0:
+        return False
+    return text.find("**]", at, opening + LONGEST_PLACEHOLDER) >= 0
 
 
 def _ends_sentence(text: str, start: int, at: int, after_at: int, limit: int) -> bool:
@@ -232,7 +237,7 @@ def _ends_sentence(text: str, start: int, at: int, after_at: int, limit: int) ->
     if (
         len(word) <= 5
         and NUMBER_MARK.fullmatch(word)
-        and (rest[-1:] == ":" or not text[start : at - len(word)].strip())
+        and (rest[-1:] == ":" or (not rest.strip() and at - len(before) <= start))
     ):
         return False  # the mark of a list item
     if bracketed and ("." in word or word.lower() in abbreviations().sometimes):

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from capr.documents.document import Span
+from capr.segment.sentences import LINE_ENDS
 
 
 class StructureFlags(NamedTuple):
@@ -39,7 +40,7 @@ def structure(text: str, sentences: Sequence[Span]) -> list[StructureFlags]:
     for i, sentence in enumerate(sentences):
         last = i == len(sentences) - 1
         gap = text[sentence.end : len(text) if last else sentences[i + 1].begin]
-        ends_paragraph = last or "\n" in gap or "\r" in gap
+        ends_paragraph = last or any(character in gap for character in LINE_ENDS)
         list_item = text.startswith("- ", sentence.begin)
         found.append(StructureFlags(i == 0, begins_paragraph, list_item, 0, 0, ends_paragraph, last))
         begins_paragraph = ends_paragraph

@@ -17,8 +17,8 @@ def uniform(text: str, length: int, answers: Sequence[Span] = ()) -> list[Span]:
     Args:
         text: any text.
         length: the average length wanted, in characters.
-        answers: ranges that must not be cut. Each is looked at twice, since moving a border past one answer may cut
-            another.
+        answers: ranges that should not be cut. Each is looked at twice, as in the paper, since moving a border past
+            one answer may cut another; answers that overlap can still be cut then.
 
     Reference: Lanz and Pecina, Paragraph Retrieval for Enhanced Question Answering in Clinical Documents, 2024.
 
