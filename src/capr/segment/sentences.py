@@ -21,7 +21,7 @@ LINE_ENDS = "\r\n\f\v\x1c\x1d\x1e\x85\u2028\u2029"
 LINE = re.compile(f"[^{LINE_ENDS}]+")
 # A place where a sentence may end: final punctuation with what closes after it, before a blank or the end; or a period
 # that lost the blank after it ("edema.No rash").
-END = re.compile(r"(?<![.!?…])[.!?…](?:[.!?…]*+[\"'”’)\]*]*+(?=\s|\Z)|(?<=[a-z)%\]]{2}[.!?])(?=[A-Z][a-z]))")
+END = re.compile(r"[.!?…](?<![.!?…][.!?…])(?:[.!?…]*+[\"'”’)\]*]*+(?=\s|\Z)|(?<=[a-z)%\]]{2}[.!?])(?=[A-Z][a-z]))")
 LIST_ITEM = re.compile(
     r"\s*(?:[-–—*•·●○▪+>]+(?=\s|[A-Za-z(\[])|\(?\d{1,3}[.)](?=\s)|\(?[a-z][.)]\s|\(?[A-H](?:\)\s|\.\s+(?=[A-Z]))|#)"
 )
@@ -195,11 +195,12 @@ def _ends(text: str, start: int, limit: int) -> list[int]:
     ends = []
     block = start
     known = abbreviated_words()
+    marked = text.find("[**", start, limit) >= 0
     for match in END.finditer(text, start, limit):
         at, after = match.span()
         if after == limit:
             break
-        if _in_placeholder(text, block, at):
+        if marked and _in_placeholder(text, block, at):
             continue
         low = max(start, at - 40)  # no abbreviation is longer
         word = text[max(low, text.rfind(" ", low, at) + 1) : at]
