@@ -1,0 +1,103 @@
+"""Aspects: what a section is about, whatever its heading calls it.
+
+The table aspects.tsv holds the 27 aspects of WikiSection with their representative headings, those that MedQuAD and
+HealthQA add, and the sections of clinical notes, each with the headings that mean it.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from capr.documents import CaprError
+from capr.segment.headings import normalised
+
+DOMAINS = ("article", "note", "both")
+SPLIT = re.compile(r" \| | and |&|/", re.IGNORECASE)
+TRANSLITERATED = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue", "ß": "ss", "–": "-"})
+
+
+@dataclass(frozen=True, slots=True)
+class Aspect:
+    """A row of the table.
+
+    Attributes:
+        name: short and in lower case.
+        domain: where such sections are found: `article`, `note` or `both`.
+        heading: the representative heading, in which the aspect is put to a model.
+        synonyms: other headings that mean it.
+    """
+
+    name: str
+    domain: str
+    heading: str
+    synonyms: tuple[str, ...]
+
+
+@cache
+def aspects() -> Mapping[str, Aspect]:
+    """All aspects by name."""
+    table: dict[str, Aspect] = {}
+    owners: dict[str, str] = {}
+    lines = files("capr.annotate").joinpath("aspects.tsv").read_text("utf-8").splitlines()
+    for number, line in enumerate(lines[1:], 2):
+        columns = line.split("\t")
+        if len(columns) != 4 or columns[1] not in DOMAINS or columns[0] in table:
+            fix = "write a new aspect, its domain, its heading and its synonyms, with tabs between"
+            raise CaprError(f"aspects.tsv, line {number}: {line[:60]!r} is not a row. Fix: {fix}.")
+        name, domain, heading, synonyms = columns
+        aspect = Aspect(name, domain, heading, tuple(filter(None, synonyms.split("|"))))
+        for form in {name, heading, *aspect.synonyms}:
+            if owners.setdefault(normalised(form), name) != name:
+                owner = owners[normalised(form)]
+                raise CaprError(f"aspects.tsv, line {number}: {form!r} means {owner!r} already. Fix: keep one of them.")
+        table[name] = aspect
+    return table
+
+
+@cache
+def _by_heading() -> Mapping[str, str]:
+    forms = ((form, aspect.name) for aspect in aspects().values() for form in (aspect.heading, *aspect.synonyms))
+    return {normalised(form): name for form, name in forms} | {normalised(name): name for name in aspects()}
+
+
+def aspect_of(heading: str) -> str:
+    """The aspect that a heading means; for an unknown heading, that heading in lower case.
+
+    Of a nested heading (`A | B`) the innermost part that is known counts.
+
+    >>> aspect_of("PMHx:"), aspect_of("Physical Exam | Lungs"), aspect_of("Dawn song")
+    ('past medical history', 'physical examination', 'dawn song')
+    """
+    for part in reversed(heading.split(" | ")):
+        if (name := _by_heading().get(normalised(part))) is not None:
+            return name
+    return normalised(heading)
+
+
+def keys(heading: str) -> list[str]:
+    """The parts of a heading in the form in which CDV's aspect space knows them.
+
+    A heading is split at ` | `, `and`, `&` and `/`; each part loses accents and punctuation, digits become `#`, blanks
+    `_`. An abstract is a description.
+
+    Reference: Arnold et al., Learning Contextualized Document Representations for Healthcare Answer Retrieval, 2020,
+    and its released code.
+
+    >>> keys("Signs and symptoms"), keys("Stage 12 – Naïve"), keys("Abstract")
+    (['signs', 'symptoms'], ['stage_#_naive'], ['description'])
+    """
+    found = []
+    for part in SPLIT.split(heading):
+        words = "description" if part.strip().lower() == "abstract" else part.strip()
+        words = unicodedata.normalize("NFD", words.translate(TRANSLITERATED))
+        words = re.sub(r"[-_/]+", " ", words)
+        words = re.sub(r"[^\w\s]", "", "".join(c for c in words if not unicodedata.combining(c)))
+        key = re.sub(r"\s+", "_", re.sub(r"\d+", "#", words).strip()).lower()
+        if key:
+            found.append(key)
+    return found

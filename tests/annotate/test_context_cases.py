@@ -1,0 +1,32 @@
+"""The marked cases of clinical context are well formed; what they measure comes with the rules."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+FLAGS = {"negated", "possible", "hypothetical", "historical", "family"}
+
+
+def cases(split: str) -> list[dict]:
+    lines = (Path(__file__).parent / "context" / f"{split}.jsonl").read_text("utf-8").splitlines()
+    return [json.loads(line) for line in lines]
+
+
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_every_case_has_one_target_and_all_flags(split):
+    for case in cases(split):
+        assert case["text"].count("«") == case["text"].count("»") == 1
+        assert case["text"].index("«") + 1 < case["text"].index("»")
+        assert set(case) == {"text", "heading", *FLAGS}
+        assert all(isinstance(case[flag], bool) for flag in FLAGS)
+
+
+def test_there_are_enough_of_each_kind():
+    test = cases("test")
+    assert len(test) >= 200
+    assert all(sum(case[flag] for case in test) >= 30 for flag in FLAGS)
+
+
+def test_no_text_is_in_both_splits():
+    assert not {case["text"] for case in cases("dev")} & {case["text"] for case in cases("test")}
