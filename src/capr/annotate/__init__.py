@@ -1,5 +1,6 @@
-"""What a text speaks of: so far the aspects, which its headings name."""
+"""What a text speaks of, and how: the aspects that its headings name, and the context of its findings."""
 
 from capr.annotate.aspects import Aspect, aspect_of
+from capr.annotate.context import Cue, context
 
-__all__ = ["Aspect", "aspect_of"]
+__all__ = ["Aspect", "Cue", "aspect_of", "context"]

@@ -1,0 +1,53 @@
+import pytest
+
+from capr.annotate.context import context, rules
+from capr.documents import Span
+
+
+def flags(marked: str, heading: str | None = None) -> set[str]:
+    begin, end = marked.index("«"), marked.index("»") - 1
+    return set(context(marked.replace("«", "").replace("»", ""), Span(begin, end), heading))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The culture is negative for «MRSA».", {"negated"}),
+        ("«Fever»: none", {"negated"}),
+        ("No fever, chills or «cough».", {"negated"}),
+        ("No fever or chills, but «cough» is present.", set()),
+        ("He denies «chest pain».", {"negated"}),
+        ("«Appendicitis» was ruled out.", {"negated"}),
+        ("No increase in «edema».", set()),
+        ("No change in the «mass».", set()),
+        ("Not only «fever» but also rash.", set()),
+        ("History of «stroke».", {"historical"}),
+        ("Father had «diabetes».", {"family"}),
+        ("No family history of «cancer».", {"negated", "family"}),
+        ("Rule out «PE».", {"possible"}),
+        ("We cannot rule out «PE».", {"possible"}),
+        ("Return if «fever» recurs.", {"hypothetical"}),
+        ("Mother noticed that he had «fever».", set()),
+        ("Denies chest pain. Has «dyspnea».", set()),
+        ("The child isn't «wheezy».", {"negated"}),
+    ],
+)
+def test_what_users_of_other_tools_complain_about(text, expected):
+    assert flags(text) == expected
+
+
+def test_a_heading_sets_the_context():
+    assert flags("«Stroke» in her sixties", "FAMILY HISTORY:") == {"family", "historical"}
+    assert flags("«Asthma»", "PMH") == {"historical"}
+    assert flags("The patient herself has «migraine».", "Family History") == set()
+
+
+def test_the_cue_and_its_scope_are_told():
+    text = "She denies fever, chills or cough but reports pain."
+    cue = context(text, Span(18, 24))["negated"]
+    assert (text[18:24], cue.words, cue.span.of(text)) == ("chills", "denies", "denies")
+    assert cue.scope.of(text) == " fever, chills or cough "
+
+
+def test_the_table_of_rules_is_well_formed():
+    assert len(rules()) > 400
