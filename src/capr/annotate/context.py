@@ -18,14 +18,15 @@ from capr.documents import CaprError, Span
 from capr.segment import sentences
 
 FLAGS = ("negated", "possible", "hypothetical", "historical", "family")
-SCOPES = {"stop": ("all", *FLAGS), "none": ("",), **dict.fromkeys(FLAGS, ("forward", "backward", "both"))}
+SCOPES = {"stop": ("all", *FLAGS), "none": ("",), **dict.fromkeys(FLAGS, ("forward", "near", "backward", "both"))}
 # Headings that say it for everything under them, until a sentence speaks of the patient.
 BY_ASPECT = {"family history": "family", "past medical history": "historical", "past surgical history": "historical"}
+NEXT_WORDS = re.compile(r"(?:\W*\w+){0,8}")  # as far as a cue reaches whose scope is near
 OF_THE_PATIENT = re.compile(r"\b(?:the )?(?:patient|pt|she|he)\b", re.IGNORECASE)
 
 
 class Rule(NamedTuple):
-    """A row of the table: a pattern, what it means, and where its scope lies (for a stop, whose scopes it ends)."""
+    """A row of the table: a pattern, what it means, and where its scope lies (for a stop, whose it ends)."""
 
     pattern: str
     flag: str
@@ -119,6 +120,9 @@ def cues(text: str, sentence: Span, target: Span) -> Iterator[Cue]:
             if rule.flag in ("none", "stop"):
                 continue
             before, after = _borders(matches, rule.flag, match, sentence)
+            if rule.scope == "near":
+                words = NEXT_WORDS.match(text, match.end(), after)
+                yield Cue(rule.flag, match[0], Span(*match.span()), Span(match.end(), words.end() if words else after))
             if rule.scope in ("forward", "both"):
                 yield Cue(rule.flag, match[0], Span(*match.span()), Span(match.end(), after))
             if rule.scope in ("backward", "both"):
