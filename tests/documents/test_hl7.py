@@ -169,6 +169,16 @@ def test_texts_outside_obx_are_not_dropped_silently(read, segment):
     assert problems or notices or words in document.text
 
 
+@pytest.mark.parametrize("skipped", ["OBX|2|NM|H^Hb||7|g/dL", "OBX|2|TX|D^Other||wrong||||||D", 'OBX|2|TX|D^Other||""'])
+@pytest.mark.parametrize("follows", ["NTE|1|L|CRITICAL, called to ward", "ADD|the rest of it"])
+def test_a_comment_on_what_was_passed_over_joins_no_other_text(read, skipped, follows):
+    content = message(PID, OBR, observation("Benign nevus.", name="D^Diagnosis"), skipped, follows)
+    (document,), problems, (notice,) = read("m.hl7", content)
+    assert document.text == "Benign nevus."
+    assert "1 comments and continuations of these" in notice.fact
+    assert not problems
+
+
 def test_the_hl7_null_is_no_value(read):
     (document,), *_ = read("m.hl7", message('PID|1||""||""||""|""', OBR, observation("a")))
     assert {"patient", "patient_name", "birth_date", "sex"}.isdisjoint(document.metadata)

@@ -9,12 +9,14 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import groupby
 from typing import Any
 
 from capr.documents.attachment import Extracted, decode, extract
 from capr.documents.dates import iso_date
-from capr.documents.document import Annotation, Document, Span
+from capr.documents.document import Annotation, Document
 from capr.documents.format import Format, Records
+from capr.documents.outline import joined
 from capr.documents.problem import Notice, Problem
 from capr.documents.source import Source
 
@@ -98,29 +100,17 @@ class Report:
     sections: tuple[Annotation, ...] = ()
     notices: list[str] = field(default_factory=list)
     observed: bool = False  # whether it has an OBX
-    on_value: bool = False  # whether the last OBX was a value without text
+    skipped: bool = False  # whether the last OBX gave no text
 
     def document(self, fallback_id: str) -> Document:
         """The texts on lines of their own; observations with different names are sections."""
-        several = len({name for name, _ in self.texts}) > 1
-        annotations: list[Annotation] = []
-        begin = 0
-        for name, text in self.texts:
-            end = begin + len(text)
-            if several and annotations and annotations[-1].value["heading"] == name:
-                annotations[-1] = Annotation("section", Span(annotations[-1].span.begin, end), {"heading": name})
-            elif several:
-                annotations.append(Annotation("section", Span(begin, end), {"heading": name}))
-            begin = end + 1
-        text = "\n".join(text for _, text in self.texts)
+        named = groupby(self.texts, key=lambda text: text[0])
+        pieces = [("\n".join(text for _, text in group), {"heading": name}) for name, group in named]
+        text, sections = joined(pieces, "\n")
+        if len(pieces) == 1:  # one name says nothing; an embedded document may have headings of its own
+            sections = self.sections if len(self.texts) == 1 else ()
         kept: dict[str, Any] = {name: value for name, value in self.metadata.items() if value}
-        return Document(
-            self.id or fallback_id,
-            text,
-            self.metadata.get("type", ""),
-            kept,
-            tuple(annotations) or (self.sections if len(self.texts) == 1 else ()),
-        )
+        return Document(self.id or fallback_id, text, self.metadata.get("type", ""), kept, sections)
 
 
 def read(source: Source) -> Records:
@@ -233,11 +223,13 @@ def _reports(
             }
         elif segment.name == "OBX":
             report.observed = True
+            before = len(report.texts)
             problem = _add_text(segment, report, without_text)
+            report.skipped = len(report.texts) == before
             if problem is not None:
                 problems.append(replace(problem, line=segment.line, record=number))
-        elif segment.name == "NTE" and report.on_value:
-            without_text["comments on values"] += 1
+        elif segment.name in ("NTE", "ADD") and report.skipped:  # it belongs to what was passed over
+            without_text["comments and continuations of these"] += 1
         elif segment.name == "NTE" and segment.field(3):  # a comment on what precedes it
             name = report.texts[-1][0] if report.texts else ""
             report.texts.append((name, segment.unescape(segment.field(3).replace(segment.repetition, "\n"))))
@@ -249,11 +241,10 @@ def _reports(
 
 def _add_text(segment: Segment, report: Report, without_text: Counter[str]) -> Problem | None:
     value_type, value = segment.component(2), segment.field(5)
-    report.on_value = value_type not in (*TEXT_TYPES, "ED", "RP") or value == NULL
     if segment.component(11) in DELETED:
         without_text["deleted results"] += 1
         return None
-    if report.on_value:
+    if value_type not in (*TEXT_TYPES, "ED", "RP") or value == NULL:
         without_text[f"{value_type} values"] += 1
         return None
     name = segment.component(3, 2) or segment.component(3)

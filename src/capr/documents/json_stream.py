@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from capr.documents.problem import Problem
 from capr.documents.source import Source
 
-BLANKS = re.compile(r"[ \t\r\n]*")
+NOT_BLANK = re.compile(r"[^ \t\r\n]")
 MARGIN = 16  # an error this close to the end of what was read so far may only mean that more is needed
 
 
@@ -69,7 +69,8 @@ class JsonStream:
     def next(self) -> str:
         """The first character of what comes next, blanks left out; empty at the end."""
         while True:
-            self._position = BLANKS.match(self._buffer, self._position).end()  # type: ignore[union-attr]
+            found = NOT_BLANK.search(self._buffer, self._position)
+            self._position = found.start() if found else len(self._buffer)
             if self._position < len(self._buffer) or not self._read():
                 return self._buffer[self._position : self._position + 1]
 

@@ -10,8 +10,9 @@ from pathlib import PurePosixPath
 from typing import Any
 from xml.etree.ElementTree import Element, ParseError
 
-from capr.documents.document import Annotation, Document, Span
+from capr.documents.document import Document
 from capr.documents.format import Format, Records
+from capr.documents.outline import joined
 from capr.documents.problem import Notice, Problem
 from capr.documents.source import Source
 
@@ -73,10 +74,8 @@ def _document(root: Element, by_tag: Mapping[str, list[Element]], source: Source
         "semantic_group": " ".join(words.get("semanticgroup", [])),
         "synonyms": words.get("synonym"),
     }
-    parts: list[str] = []
-    sections = []
+    answered: list[tuple[str, dict[str, str]]] = []
     unanswered = []
-    begin = 0
     for pair in by_tag.get("qapair") or by_tag.get("pair") or []:
         question = next((element for element in pair if element.tag.lower() == "question"), None)
         value = {"heading": _words(question), "aspect": "", "id": "", "entity": focus}
@@ -86,14 +85,10 @@ def _document(root: Element, by_tag: Mapping[str, list[Element]], source: Source
         answers = [answer for answer in answers if answer.strip()]
         if not answers:
             unanswered.append(value["id"] or value["heading"])
-        for answer in answers:
-            begin += len(BETWEEN_ANSWERS) if parts else 0
-            parts.append(answer)
-            sections.append(Annotation("section", Span(begin, begin + len(answer)), value))
-            begin += len(answer)
+        answered += [(answer, value) for answer in answers]
+    text, sections = joined(answered, BETWEEN_ANSWERS)
     kept = {name: value for name, value in metadata.items() if value}
-    document = Document(identifier, BETWEEN_ANSWERS.join(parts), focus, kept, tuple(sections))
-    return document, unanswered
+    return Document(identifier, text, focus, kept, sections), unanswered
 
 
 def _words(element: Element | None) -> str:
@@ -122,7 +117,7 @@ def cdv_layout(documents: Iterable[Document]) -> Iterator[Document]:
         if document.metadata.get("semantic_group") != "Disorders" or not sections:
             continue
         entity = document.title.replace("What I need to know about ", "")
-        parts, passages, begin = [], [], 0
+        passages = []
         for section in sections:
             text = document[section.span].strip().replace(" - ", "\n- ") + "\n"
             aspect = section.value["aspect"]
@@ -130,9 +125,7 @@ def cdv_layout(documents: Iterable[Document]) -> Iterator[Document]:
                 aspect = "treatment"
             elif aspect == "treatment" and document.metadata.get("source") == "GHR":
                 aspect = None
-            span = Span(begin, begin + len(text))
-            passages.append(Annotation("section", span, {**section.value, "entity": entity, "aspect": aspect}))
-            parts.append(text)
-            begin = span.end
+            passages.append((text, {**section.value, "entity": entity, "aspect": aspect}))
+        text, annotations = joined(passages, "")
         identifier = f"{document.metadata['source']}_{document.metadata['number']}"
-        yield Document(identifier, "".join(parts), document.title, document.metadata, tuple(passages))
+        yield Document(identifier, text, document.title, document.metadata, annotations)

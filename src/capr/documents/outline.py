@@ -1,9 +1,9 @@
-"""Headings that a format marks, turned into the `section` annotations of a document."""
+"""Pieces and headings that a format marks, turned into the text of a document and its annotations."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from capr.documents.document import Annotation, Span
 
@@ -37,3 +37,19 @@ def outline(headings: Sequence[Heading], length: int) -> tuple[Annotation, ...]:
         }
         sections.append(Annotation("section", Span(heading.begin, end), value))
     return tuple(sections)
+
+
+def joined(
+    pieces: Iterable[tuple[str, Mapping[str, Any]]], between: str, kind: str = "section"
+) -> tuple[str, tuple[Annotation, ...]]:
+    """A text made of pieces, and where each of them is, with what is known of it.
+
+    >>> joined([("Clear.", {"heading": "Lungs"}), ("Soft.", {"heading": "Abdomen"})], "\\n")[1][1].span
+    Span(begin=7, end=12)
+    """
+    texts, annotations, begin = [], [], 0
+    for text, value in pieces:
+        texts.append(text)
+        annotations.append(Annotation(kind, Span(begin, begin + len(text)), value))
+        begin += len(text) + len(between)
+    return between.join(texts), tuple(annotations)

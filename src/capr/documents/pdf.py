@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from capr.documents.document import Annotation, Document, Span
+from capr.documents.document import Document
 from capr.documents.format import Format, Records
+from capr.documents.outline import joined
 from capr.documents.problem import Notice, Problem
 from capr.documents.source import Source
 
@@ -51,11 +52,9 @@ def extract(data: bytes) -> list[Problem | Document]:
         pdf.close()
     if not any(text.strip() for text in texts):
         return [problem for problem in problems if not isinstance(problem, Notice)] or [NO_TEXT_LAYER]
-    pages, begin = [], 0
-    for number, text in enumerate(texts, 1):
-        pages.append(Annotation("page", Span(begin, begin + len(text)), {"number": number}))
-        begin += len(text) + 1
-    return [*problems, Document("", "\f".join(texts), annotations=tuple(pages))]
+    numbered = ((text, {"number": number}) for number, text in enumerate(texts, 1))
+    text, pages = joined(numbered, "\f", kind="page")
+    return [*problems, Document("", text, annotations=pages)]
 
 
 def _page_text(pdf: Any, index: int) -> str:

@@ -138,22 +138,13 @@ class Reading:
         title = beside.pop("title", document.title)
         metadata = {"source": file.source, "file": file.name, **document.metadata, **beside}
         if not document.text.strip():
-            self._report(
-                Notice(
-                    "the document is empty",
-                    "check that its export is complete",
-                    file.label,
-                    record=identifier,
-                )
-            )
+            fix = "check that its export is complete"
+            self._report(Notice("the document is empty", fix, file.label, record=identifier))
         first = seen.place_of(identifier, file.label)
         if first is not None and not self._replace:
             fact = f"the id {identifier!r} was read before, from {first}"
-            return Problem(
-                fact,
-                "give each document its own id, or let the later one win with --replace",
-                record=identifier,
-            )
+            fix = "give each its own id, read their common folder instead of both, or let the later one win (--replace)"
+            return Problem(fact, fix, record=identifier)
         self.replaced += first is not None
         return replace(document, id=identifier, title=title, metadata=metadata)
 

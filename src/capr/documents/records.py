@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from capr.documents.dates import iso_date
 from capr.documents.document import Annotation, Document, Span
+from capr.documents.outline import joined
 from capr.documents.problem import Problem
 from capr.documents.source import Source
 
@@ -131,7 +132,7 @@ def _content(
                 return Problem(f"the {what} is {json_type(value)}, not a string", fix)
         if len(fields["text"]) == 1:
             return next(iter(pieces.values())), (), set()
-        text, sections = _joined([{"heading": k, "text": v} for k, v in pieces.items() if v.strip()])
+        text, sections = joined(((v, {"heading": k}) for k, v in pieces.items() if v.strip()), BETWEEN_PIECES)
         return text, sections, set()
     if _is_article(record):
         abstract = record.get("abstract")
@@ -139,7 +140,8 @@ def _content(
             fix = "write it as one string, or as one of the sections"
             return Problem(f"the abstract is {json_type(abstract)}, not a string", fix)
         first = [{"heading": "Abstract", "text": abstract}] if abstract else []
-        text, sections = _joined([*first, *record["sections"]])
+        parts = [(part["text"], _without_text(part)) for part in (*first, *record["sections"])]
+        text, sections = joined(parts, BETWEEN_PIECES)
         return text, sections, {"sections", "abstract"}
     return missing_field("text", list(record), source.columns)
 
@@ -169,12 +171,5 @@ def _is_article(record: Mapping[str, Any]) -> bool:
     )
 
 
-def _joined(pieces: Sequence[Mapping[str, Any]]) -> tuple[str, tuple[Annotation, ...]]:
-    """Pieces with a blank line between them; their headings are annotations and not part of the text."""
-    annotations, begin = [], 0
-    for piece in pieces:
-        end = begin + len(piece["text"])
-        value = {key: item for key, item in piece.items() if key != "text" and item is not None}
-        annotations.append(Annotation("section", Span(begin, end), value))
-        begin = end + len(BETWEEN_PIECES)
-    return BETWEEN_PIECES.join(piece["text"] for piece in pieces), tuple(annotations)
+def _without_text(part: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in part.items() if key != "text" and value is not None}

@@ -111,11 +111,7 @@ def _whole_sections(document: Document, found: Sequence[Section]) -> Iterator[li
                 inside.append(sentence)
         if not inside:
             continue
-        part = (
-            section.heading is not None and " | " in section.heading and section.top == group[0][0].top
-            if group
-            else False
-        )
+        part = " | " in (section.heading or "") and bool(group) and section.top == group[0][0].top
         if group and not part:
             yield group
             group = []
