@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from capr import samples
@@ -77,29 +77,33 @@ def noteevents(folder: Path, size: int) -> Path:
 
 
 def bundle(folder: Path, size: int) -> Path:
-    path = folder / "bundle.json"
-    with path.open("w", encoding="utf-8") as file:
-        file.write('{"resourceType": "Bundle", "type": "searchset", "entry": [')
-        for number, text in texts():
-            attachment = {"contentType": "text/plain", "data": base64.b64encode(text.encode()).decode()}
-            entry = {"resourceType": "DocumentReference", "id": str(number), "content": [{"attachment": attachment}]}
-            file.write(("," if number > 1 else "") + json.dumps({"resource": entry}))
-            if file.tell() >= size:
-                break
-        file.write("]}")
-    return path
+    def entry(number: int, text: str) -> dict:
+        attachment = {"contentType": "text/plain", "data": base64.b64encode(text.encode()).decode()}
+        resource = {"resourceType": "DocumentReference", "id": str(number), "content": [{"attachment": attachment}]}
+        return {"resource": resource}
+
+    head = '{"resourceType": "Bundle", "type": "searchset", "entry": ['
+    return written(folder / "bundle.json", size, head, entry, "]}")
 
 
 def squad(folder: Path, size: int) -> Path:
-    path = folder / "squad.json"
+    def paragraph(number: int, text: str) -> dict:
+        question = {"id": str(number), "question": "What?", "answers": [{"text": text[:20], "answer_start": 0}]}
+        return {"context": text, "qas": [question]}
+
+    head = '{"version": "v2.0", "data": [{"title": "notes", "paragraphs": ['
+    return written(folder / "squad.json", size, head, paragraph, "]}]}")
+
+
+def written(path: Path, size: int, head: str, record: Callable[[int, str], dict], tail: str) -> Path:
+    """A JSON file with as many records as fit into the size."""
     with path.open("w", encoding="utf-8") as file:
-        file.write('{"version": "v2.0", "data": [{"title": "notes", "paragraphs": [')
+        file.write(head)
         for number, text in texts():
-            question = {"id": str(number), "question": "What?", "answers": [{"text": text[:20], "answer_start": 0}]}
-            file.write(("," if number > 1 else "") + json.dumps({"context": text, "qas": [question]}))
+            file.write(("," if number > 1 else "") + json.dumps(record(number, text)))
             if file.tell() >= size:
                 break
-        file.write("]}]}")
+        file.write(tail)
     return path
 
 
