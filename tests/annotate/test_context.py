@@ -30,6 +30,13 @@ def flags(marked: str, heading: str | None = None) -> set[str]:
         ("Mother noticed that he had «fever».", set()),
         ("Denies chest pain. Has «dyspnea».", set()),
         ("The child isn't «wheezy».", {"negated"}),
+        ("Neuro: No «numbness» or tingling.", {"negated"}),
+        ("Cough +, «haemoptysis» -, wheeze -", {"negated"}),
+        ("«Cough» +, haemoptysis -", set()),
+        ("No bleed, cannot exclude «early infarct».", {"possible"}),
+        ("Likely syncope, no «arrhythmia».", {"negated"}),
+        ("He had no «signs of shock».", {"negated"}),
+        ("Mother has asthma; the patient has «eczema».", set()),
     ],
 )
 def test_what_users_of_other_tools_complain_about(text, expected):

@@ -18,10 +18,18 @@ from capr.documents import CaprError, Span
 from capr.segment import sentences
 
 FLAGS = ("negated", "possible", "hypothetical", "historical", "family")
-SCOPES = {"stop": ("all", *FLAGS), "none": ("",), **dict.fromkeys(FLAGS, ("forward", "near", "backward", "both"))}
+SCOPES = {
+    "stop": ("all", *FLAGS),
+    "none": ("",),
+    **dict.fromkeys(FLAGS, ("forward", "near", "backward", "item", "both")),
+}
 # Headings that say it for everything under them, until a sentence speaks of the patient.
 BY_ASPECT = {"family history": "family", "past medical history": "historical", "past surgical history": "historical"}
+OPPOSITE = {"negated": "possible", "possible": "negated"}
 NEXT_WORDS = re.compile(r"(?:\W*\w+){0,8}")  # as far as a cue reaches whose scope is near
+PATTERN_SIGN = re.compile(r"\\.|\[(?:\\.|[^]\\])*\]|[(|)]")  # in a pattern: what is quoted, a class, a bracket, a bar
+ENDS_IN_WORD = re.compile(r"[\w)?*+.}]$")
+ENDS_IN_LOOK = re.compile(r"\(\?[=!][^)]*\)\)*$")
 OF_THE_PATIENT = re.compile(r"\b(?:the )?(?:patient|pt|she|he)\b", re.IGNORECASE)
 
 
@@ -48,35 +56,77 @@ class Cue:
 
 @cache
 def rules() -> tuple[Rule, ...]:
-    """The table context.tsv."""
-    found = []
+    """The table context.tsv, with its names for lists of words ({relative}) written out."""
+    found: list[Rule] = []
+    names: dict[str, str] = {}
     lines = files("capr.annotate").joinpath("context.tsv").read_text("utf-8").splitlines()
     for number, line in enumerate(lines[1:], 2):
         columns = line.split("\t")
+        if len(columns) == 3 and columns[1] == "words":
+            names[f"{{{columns[2]}}}"] = f"(?:{columns[0]})"
+            continue
         if len(columns) != 3 or columns[2] not in SCOPES.get(columns[1], ()):
-            fix = f"write a pattern, one of {', '.join(SCOPES)}, and its scope, with tabs between"
+            fix = f"write a pattern, one of words, {', '.join(SCOPES)}, and its scope, with tabs between"
             raise CaprError(f"context.tsv, line {number}: {line[:60]!r} is not a rule. Fix: {fix}.")
+        pattern = re.sub(r"\{[a-z_]+\}", lambda name: names.get(name[0], name[0]), columns[0])
         try:
-            re.compile(columns[0])
+            groups = re.compile(pattern).groups
         except re.error as error:
             raise CaprError(f"context.tsv, line {number}: {columns[0]!r} is not a pattern ({error}).") from error
-        found.append(Rule(*columns))
+        if groups:
+            raise CaprError(f"context.tsv, line {number}: {columns[0]!r} has a group. Fix: write (?: for (.")
+        found.append(Rule(pattern, columns[1], columns[2]))
     return tuple(found)
 
 
 @cache
-def _matcher() -> tuple[re.Pattern[str], dict[str, tuple[Rule, ...]]]:
-    """All patterns in one, those of no meaning first, then the longest; and the rules that share each pattern."""
+def _matcher() -> tuple[re.Pattern[str], tuple[tuple[Rule, ...], ...]]:
+    """All patterns in one, those of no meaning first, then the longest; and the rules of each of its groups.
+
+    Patterns that begin with a letter are tried only at the beginning of a word that begins with that letter.
+    """
     by_pattern: dict[str, list[Rule]] = {}
     for rule in rules():
         by_pattern.setdefault(rule.pattern, []).append(rule)
     ordered = sorted(by_pattern, key=lambda p: (by_pattern[p][0].flag == "none", len(p)), reverse=True)
-    parts = []
-    for i, pattern in enumerate(ordered):
-        begin = r"(?<![\w-])" if pattern[0].isalpha() or (pattern[0] == "(" and pattern[1] == "?") else ""
-        end = "" if re.search(r"\(\?[=!][^)]*\)\)*$", pattern) or not re.search(r"[\w)?*+.}]$", pattern) else r"(?!\w)"
-        parts.append(f"(?P<r{i}>{begin}(?:{pattern}){end})")
-    return re.compile("|".join(parts), re.IGNORECASE), {f"r{i}": tuple(by_pattern[p]) for i, p in enumerate(ordered)}
+    by_letter: dict[str, list[tuple[str, str]]] = {}
+    for pattern in ordered:
+        for letter, part in _by_first_letter(f"(?:{pattern})").items():
+            by_letter.setdefault(letter, []).append((part, pattern))
+    others = by_letter.pop("", [])
+    words = [f"(?={letter})(?:{_either(parts)})" for letter, parts in by_letter.items()]
+    matcher = rf"(?<![\w-])(?=[a-z])(?:{'|'.join(words)})|(?![a-z])(?:{_either(others)})"
+    in_order = [pattern for parts in (*by_letter.values(), others) for _, pattern in parts]
+    return re.compile(matcher, re.IGNORECASE), tuple(tuple(by_pattern[p]) for p in in_order)
+
+
+def _by_first_letter(pattern: str) -> dict[str, str]:
+    """A pattern cut into the parts that begin with each letter, and under "" that begin with anything else."""
+    if not pattern.startswith("(?:"):
+        return {pattern[0] if pattern[:1].isalpha() else "": pattern}
+    choices: dict[str, list[str]] = {}
+    depth, begin = 0, len("(?:")
+    for sign in PATTERN_SIGN.finditer(pattern):
+        depth += {"(": 1, ")": -1}.get(sign[0], 0)
+        if (depth == 1 and sign[0] == "|") or depth == 0:
+            for letter, part in _by_first_letter(pattern[begin : sign.start()]).items():
+                choices.setdefault(letter, []).append(part)
+            begin = sign.end()
+        if depth == 0:
+            break
+    group, rest = pattern[:begin], pattern[begin:]
+    often, rest = (rest[0], rest[1:]) if rest[:1] in ("?", "*") else ("", rest)
+    again = f"{group}*" if often == "*" else ""
+    found = {letter: f"(?:{'|'.join(parts)}){again}{rest}" for letter, parts in choices.items()}
+    for letter, part in _by_first_letter(rest).items() if often else ():
+        found[letter] = f"(?:{found[letter]}|{part})" if letter in found else part
+    return found
+
+
+def _either(parts: Sequence[tuple[str, str]]) -> str:
+    """Each part of a pattern a group; one that ends with a word ends where the word ends."""
+    ends = (r"(?!\w)" if ENDS_IN_WORD.search(p) and not ENDS_IN_LOOK.search(p) else "" for _, p in parts)
+    return "|".join(f"((?:{part}){end})" for (part, _), end in zip(parts, ends, strict=True))
 
 
 def context(text: str, target: Span, heading: str | None = None) -> dict[str, Cue]:
@@ -109,12 +159,8 @@ def context(text: str, target: Span, heading: str | None = None) -> dict[str, Cu
 
 def cues(text: str, sentence: Span, target: Span) -> Iterator[Cue]:
     """The cues of a sentence with their scopes; words inside the target itself are none."""
-    matcher, by_group = _matcher()
-    matches = [
-        (match, by_group[match.lastgroup or ""])
-        for match in matcher.finditer(text, *sentence)
-        if match.end() <= target.begin or match.start() >= target.end
-    ]
+    _, by_group = _matcher()
+    matches = [(match, by_group[(match.lastindex or 1) - 1]) for match in _matches(text, sentence, target)]
     for match, meant in matches:
         for rule in meant:
             if rule.flag in ("none", "stop"):
@@ -123,22 +169,37 @@ def cues(text: str, sentence: Span, target: Span) -> Iterator[Cue]:
             if rule.scope == "near":
                 words = NEXT_WORDS.match(text, match.end(), after)
                 yield Cue(rule.flag, match[0], Span(*match.span()), Span(match.end(), words.end() if words else after))
+            if rule.scope == "item":  # back to the last comma
+                begin = max(before, text.rfind(",", 0, match.start()) + 1)
+                yield Cue(rule.flag, match[0], Span(*match.span()), Span(begin, match.start()))
             if rule.scope in ("forward", "both"):
                 yield Cue(rule.flag, match[0], Span(*match.span()), Span(match.end(), after))
             if rule.scope in ("backward", "both"):
                 yield Cue(rule.flag, match[0], Span(*match.span()), Span(before, match.start()))
 
 
+def _matches(text: str, sentence: Span, target: Span) -> Iterator[re.Match[str]]:
+    """The matches outside the target; where one reaches into it, those in the words that it has before the target."""
+    matcher, _ = _matcher()
+    for match in matcher.finditer(text, *sentence):
+        if match.end() <= target.begin or match.start() >= target.end:
+            yield match
+        elif match.start() < target.begin:
+            yield from matcher.finditer(text, match.start(), target.begin)
+
+
 def _borders(
     matches: Sequence[tuple[re.Match[str], tuple[Rule, ...]]], flag: str, cue: re.Match[str], sentence: Span
 ) -> tuple[int, int]:
-    """Where the scopes of a cue end, before and after it: at the nearest words that stop its flag."""
+    """Where the scopes of a cue end, before and after it: at the nearest words that stop its flag.
+
+    What is uncertain ends what is absent, and the other way round ("no mass, possible cyst").
+    """
     before, after = sentence
     for match, meant in matches:
-        if not any(rule.flag == "stop" and rule.scope in ("all", flag) for rule in meant):
-            continue
-        if match.end() <= cue.start():
+        stops = any(rule.flag == "stop" and rule.scope in ("all", flag) for rule in meant)
+        if stops and match.end() <= cue.start():
             before = max(before, match.end())
-        elif match.start() >= cue.end():
+        elif match.start() >= cue.end() and (stops or any(rule.flag == OPPOSITE.get(flag) for rule in meant)):
             after = min(after, match.start())
     return before, after
