@@ -3,13 +3,15 @@ PYTHON ?= python3
 BIN := .venv/bin
 SHELL := /bin/bash
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint clean
 
 demo: .venv/core
 	@$(BIN)/capr samples demo
 	@echo '$$ capr read demo/notes' && $(BIN)/capr read demo/notes
 	@echo '$$ capr segment demo/notes/p10-*-discharge.txt --by section'
 	@$(BIN)/capr segment demo/notes/p10-*-discharge.txt --by section
+	@echo '$$ capr annotate demo/notes/p10-*-discharge.txt'
+	@$(BIN)/capr annotate demo/notes/p10-*-discharge.txt
 
 test: .venv/test
 	$(BIN)/python -m pytest

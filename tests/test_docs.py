@@ -15,7 +15,12 @@ from capr.documents.formats import FORMATS
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
-COMMANDS = typer.main.get_command(typer_app).commands
+GROUP = typer.main.get_command(typer_app).commands
+COMMANDS = {
+    f"{name} {part}".strip(): command
+    for name, outer in GROUP.items()
+    for part, command in getattr(outer, "commands", {"": outer}).items()
+}
 
 
 def page(name: str) -> str:
@@ -35,9 +40,10 @@ def test_every_command_and_option_is_documented(name):
 
 
 def test_no_option_is_documented_that_does_not_exist():
-    known = {option for command in COMMANDS.values() for parameter in command.params for option in parameter.opts}
+    parameters = [parameter for command in COMMANDS.values() for parameter in command.params]
+    known = {option for parameter in parameters for option in (*parameter.opts, *parameter.secondary_opts)}
     known |= {"--help", "--version"}
-    mentioned = {option for path in PAGES for option in re.findall(r"capr [a-z][^\n`]*?(--[a-z]+)", path.read_text())}
+    mentioned = {option for path in PAGES for option in re.findall(r"capr [a-z][^\n`]*?(--[a-z-]+)", path.read_text())}
     assert mentioned <= known
 
 

@@ -7,9 +7,10 @@ sentence or at a terminating word; what stands in the scope has the cue's proper
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import NamedTuple
 
@@ -30,6 +31,8 @@ NEXT_WORDS = re.compile(r"(?:\W*\w+){0,8}")  # as far as a cue reaches whose sco
 PATTERN_SIGN = re.compile(r"\\.|\[(?:\\.|[^]\\])*\]|[(|)]")  # in a pattern: what is quoted, a class, a bracket, a bar
 ENDS_IN_WORD = re.compile(r"[\w)?*+.}]$")
 ENDS_IN_LOOK = re.compile(r"\(\?[=!][^)]*\)\)*$")
+FAR = 1000  # characters; in a longer sentence, as tables without periods are, a cue reaches no farther
+START = re.compile(r"(?<![\w-])[a-z]|[^a-z]", re.IGNORECASE)  # where a cue may begin
 OF_THE_PATIENT = re.compile(r"\b(?:the )?(?:patient|pt|she|he)\b", re.IGNORECASE)
 
 
@@ -79,11 +82,21 @@ def rules() -> tuple[Rule, ...]:
     return tuple(found)
 
 
-@cache
-def _matcher() -> tuple[re.Pattern[str], tuple[tuple[Rule, ...], ...]]:
-    """All patterns in one, those of no meaning first, then the longest; and the rules of each of its groups.
+Match = tuple[re.Match[str], tuple[Rule, ...]]  # where a pattern matches, and what it means
 
-    Patterns that begin with a letter are tried only at the beginning of a word that begins with that letter.
+
+class Matcher(NamedTuple):
+    """The patterns that begin with one letter, in one expression, and the rules of each of its groups."""
+
+    pattern: re.Pattern[str]
+    rules: tuple[tuple[Rule, ...], ...]
+
+
+@cache
+def _matchers() -> dict[str, Matcher]:
+    """By first letter, and under "" for what begins with none; first the patterns of no meaning, then the longest.
+
+    One expression for all of them would be five times slower: Python's cost grows with the number of groups.
     """
     by_pattern: dict[str, list[Rule]] = {}
     for rule in rules():
@@ -93,11 +106,10 @@ def _matcher() -> tuple[re.Pattern[str], tuple[tuple[Rule, ...], ...]]:
     for pattern in ordered:
         for letter, part in _by_first_letter(f"(?:{pattern})").items():
             by_letter.setdefault(letter, []).append((part, pattern))
-    others = by_letter.pop("", [])
-    words = [f"(?={letter})(?:{_either(parts)})" for letter, parts in by_letter.items()]
-    matcher = rf"(?<![\w-])(?=[a-z])(?:{'|'.join(words)})|(?![a-z])(?:{_either(others)})"
-    in_order = [pattern for parts in (*by_letter.values(), others) for _, pattern in parts]
-    return re.compile(matcher, re.IGNORECASE), tuple(tuple(by_pattern[p]) for p in in_order)
+    return {
+        letter: Matcher(re.compile(_either(parts), re.IGNORECASE), tuple(tuple(by_pattern[p]) for _, p in parts))
+        for letter, parts in by_letter.items()
+    }
 
 
 def _by_first_letter(pattern: str) -> dict[str, str]:
@@ -129,13 +141,14 @@ def _either(parts: Sequence[tuple[str, str]]) -> str:
     return "|".join(f"((?:{part}){end})" for (part, _), end in zip(parts, ends, strict=True))
 
 
-def context(text: str, target: Span, heading: str | None = None) -> dict[str, Cue]:
+def context(text: str, target: Span, heading: str | None = None, sentence: Span | None = None) -> dict[str, Cue]:
     """The properties of what stands at `target`, each with the cue that gives it.
 
     Args:
         text: the text around it; only its own sentence counts.
         target: a range of the text, such as a mention.
         heading: of the section that it stands in.
+        sentence: that it stands in, where the caller knows it.
 
     Returns:
         A cue for each flag that holds, of `FLAGS`.
@@ -145,9 +158,10 @@ def context(text: str, target: Span, heading: str | None = None) -> dict[str, Cu
         >>> {flag: cue.words for flag, cue in found.items()}
         {'negated': 'Denies'}
     """
-    sentence = next((s for s in sentences(text) if s.begin <= target.begin < s.end), Span(0, len(text)))
+    if sentence is None:
+        sentence = next((s for s in sentences(text) if s.begin <= target.begin < s.end), Span(0, len(text)))
     found: dict[str, Cue] = {}
-    for cue in cues(text, sentence, target):
+    for cue in cues(text, _around(sentence, target), target):
         if cue.scope.begin <= target.begin and target.end <= cue.scope.end:
             found.setdefault(cue.flag, cue)
     flag = BY_ASPECT.get(aspect_of(heading)) if heading else None
@@ -157,49 +171,81 @@ def context(text: str, target: Span, heading: str | None = None) -> dict[str, Cu
     return found
 
 
-def cues(text: str, sentence: Span, target: Span) -> Iterator[Cue]:
+def _around(sentence: Span, target: Span) -> Span:
+    """The part of a very long sentence that may bear on the target; the same for targets that stand close together."""
+    begin = sentence.begin + (target.begin - sentence.begin) // FAR * FAR
+    return Span(max(sentence.begin, begin - FAR), min(sentence.end, max(begin + 2 * FAR, target.end)))
+
+
+def cues(text: str, sentence: Span, target: Span) -> Iterable[Cue]:
     """The cues of a sentence with their scopes; words inside the target itself are none."""
-    _, by_group = _matcher()
-    matches = [(match, by_group[(match.lastindex or 1) - 1]) for match in _matches(text, sentence, target)]
+    matches, found = _in_sentence(text, sentence)
+    if any(match.end() > target.begin and match.start() < target.end for match, _ in matches):
+        return list(_scoped(text, sentence, list(_outside(text, matches, target))))
+    return found
+
+
+@lru_cache(maxsize=1)  # the mentions of a sentence are asked for one after the other
+def _in_sentence(text: str, sentence: Span) -> tuple[list[Match], list[Cue]]:
+    matches = list(_search(text, *sentence))
+    return matches, list(_scoped(text, sentence, matches))
+
+
+def _outside(text: str, matches: Iterable[Match], target: Span) -> Iterator[Match]:
+    """The matches outside the target; where one reaches into it, those in the words that it has before the target."""
+    for match, meant in matches:
+        if match.end() <= target.begin or match.start() >= target.end:
+            yield match, meant
+        elif match.start() < target.begin:
+            yield from _search(text, match.start(), target.begin)
+
+
+def _search(text: str, begin: int, end: int) -> Iterator[Match]:
+    """All matches in a range, from left to right, without overlaps."""
+    matchers = _matchers()
+    for start in START.finditer(text, begin, end):
+        if start.start() >= begin:
+            matcher = matchers.get(start[0].lower() if start[0].isalpha() else "")
+            if matcher and (match := matcher.pattern.match(text, start.start(), end)) and match[0]:
+                begin = match.end()
+                yield match, matcher.rules[(match.lastindex or 1) - 1]
+
+
+def _scoped(text: str, sentence: Span, matches: Sequence[Match]) -> Iterator[Cue]:
+    """The cues among the matches; a scope ends where the sentence does, or at the nearest words that stop its flag.
+
+    What is uncertain ends what is absent, and the other way round ("no mass, possible cyst").
+    """
+    ends = {flag: [sentence.begin, *(m.end() for m, meant in matches if _stops(meant, flag))] for flag in FLAGS}
+    starts = {
+        flag: [
+            *(m.start() for m, meant in matches if _stops(meant, flag) or _is(meant, OPPOSITE.get(flag))),
+            sentence.end,
+        ]
+        for flag in FLAGS
+    }
     for match, meant in matches:
         for rule in meant:
             if rule.flag in ("none", "stop"):
                 continue
-            before, after = _borders(matches, rule.flag, match, sentence)
+            before = ends[rule.flag][bisect_right(ends[rule.flag], match.start()) - 1]
+            after = starts[rule.flag][bisect_left(starts[rule.flag], match.end())]
+            span = Span(*match.span())
             if rule.scope == "near":
                 words = NEXT_WORDS.match(text, match.end(), after)
-                yield Cue(rule.flag, match[0], Span(*match.span()), Span(match.end(), words.end() if words else after))
+                yield Cue(rule.flag, match[0], span, Span(match.end(), words.end() if words else after))
             if rule.scope == "item":  # back to the last comma
-                begin = max(before, text.rfind(",", 0, match.start()) + 1)
-                yield Cue(rule.flag, match[0], Span(*match.span()), Span(begin, match.start()))
+                comma = text.rfind(",", before, match.start()) + 1
+                yield Cue(rule.flag, match[0], span, Span(max(before, comma), match.start()))
             if rule.scope in ("forward", "both"):
-                yield Cue(rule.flag, match[0], Span(*match.span()), Span(match.end(), after))
+                yield Cue(rule.flag, match[0], span, Span(match.end(), after))
             if rule.scope in ("backward", "both"):
-                yield Cue(rule.flag, match[0], Span(*match.span()), Span(before, match.start()))
+                yield Cue(rule.flag, match[0], span, Span(before, match.start()))
 
 
-def _matches(text: str, sentence: Span, target: Span) -> Iterator[re.Match[str]]:
-    """The matches outside the target; where one reaches into it, those in the words that it has before the target."""
-    matcher, _ = _matcher()
-    for match in matcher.finditer(text, *sentence):
-        if match.end() <= target.begin or match.start() >= target.end:
-            yield match
-        elif match.start() < target.begin:
-            yield from matcher.finditer(text, match.start(), target.begin)
+def _stops(meant: Iterable[Rule], flag: str) -> bool:
+    return any(rule.flag == "stop" and rule.scope in ("all", flag) for rule in meant)
 
 
-def _borders(
-    matches: Sequence[tuple[re.Match[str], tuple[Rule, ...]]], flag: str, cue: re.Match[str], sentence: Span
-) -> tuple[int, int]:
-    """Where the scopes of a cue end, before and after it: at the nearest words that stop its flag.
-
-    What is uncertain ends what is absent, and the other way round ("no mass, possible cyst").
-    """
-    before, after = sentence
-    for match, meant in matches:
-        stops = any(rule.flag == "stop" and rule.scope in ("all", flag) for rule in meant)
-        if stops and match.end() <= cue.start():
-            before = max(before, match.end())
-        elif match.start() >= cue.end() and (stops or any(rule.flag == OPPOSITE.get(flag) for rule in meant)):
-            after = min(after, match.start())
-    return before, after
+def _is(meant: Iterable[Rule], flag: str | None) -> bool:
+    return any(rule.flag == flag for rule in meant)

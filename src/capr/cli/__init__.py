@@ -10,7 +10,17 @@ from typing import Annotated
 import typer
 
 import capr
-from capr.cli import headings, read, samples, segment
+from capr.cli import (
+    annotate,
+    evaluate_entities,
+    headings,
+    read,
+    samples,
+    segment,
+    suggest,
+    supervise,
+    train_tagger,
+)
 from capr.documents import CaprError
 
 typer_app = typer.Typer(
@@ -23,7 +33,19 @@ typer_app = typer.Typer(
 typer_app.command("read")(read.command)
 typer_app.command("segment")(segment.command)
 typer_app.command("headings")(headings.command)
+typer_app.command("annotate")(annotate.command)
+typer_app.command("suggest")(suggest.command)
+typer_app.command("supervise")(supervise.command)
 typer_app.command("samples")(samples.command)
+
+train_app = typer.Typer(help="Train a model.", no_args_is_help=True, rich_markup_mode=None)
+train_app.command("tagger")(train_tagger.command)
+train_app.callback()(lambda: None)
+typer_app.add_typer(train_app, name="train")
+evaluate_app = typer.Typer(help="Measure a model.", no_args_is_help=True, rich_markup_mode=None)
+evaluate_app.command("entities")(evaluate_entities.command)
+evaluate_app.callback()(lambda: None)
+typer_app.add_typer(evaluate_app, name="evaluate")
 
 
 def _version(wanted: bool) -> None:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from typing import Annotated
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Annotated, TypeVar
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 
 import capr
 from capr.documents import CaprError, Document, Notice, Problem, Reading
 from capr.documents.formats import BY_NAME
 
+Item = TypeVar("Item")
 Files = Annotated[list[str], typer.Argument(metavar="FILE...", help="Files, folders, or - for standard input.")]
 Format = Annotated[
     str | None,
@@ -35,6 +37,7 @@ Replace = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON Lines instead of a table.")]
 
 SHOWN_PROBLEMS, SHOWN_NOTICES = 100, 5
+CONTROLS = {i: chr(0x2400 + i) for i in range(32) if chr(i) not in "\t\n\r"} | {0x7F: "␡", 0x9B: "␛"}
 PROGRESS_FROM = 20_000_000  # bytes; less is read before a bar could be seen
 
 
@@ -93,9 +96,45 @@ class Documents:
             self.console.print(str(problem))
 
 
+@contextmanager
+def steps() -> Iterator[Callable[[str, int, int, float], None]]:
+    """What training tells of its progress: a bar for each stage with the loss and the time left, on a terminal."""
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:,} of {task.total:,} steps, loss {task.fields[loss]:.3f} "),
+        TimeRemainingColumn(),
+    )
+    tasks: dict[str, TaskID] = {}
+    with Progress(*columns, console=terminal(stderr=True), disable=not sys.stderr.isatty()) as progress:
+
+        def tell(stage: str, step: int, total: int, loss: float) -> None:
+            if stage not in tasks:
+                tasks[stage] = progress.add_task(stage, total=total, loss=loss)
+            progress.update(tasks[stage], completed=step, loss=loss)
+
+        yield tell
+
+
+def counting(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:
+    """The items, with a progress bar on a terminal."""
+    columns = (BarColumn(), TextColumn(f"{{task.completed:,}} of {{task.total:,}} {what} "), TimeRemainingColumn())
+    console = terminal(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not sys.stderr.isatty()) as progress:
+        task = progress.add_task("", total=total)
+        for item in items:
+            yield item
+            progress.advance(task)
+
+
 def terminal(stderr: bool = False) -> Console:
     """A console that shows texts as they are: brackets and colons in a note are no markup."""
     return Console(stderr=stderr, soft_wrap=stderr, highlight=False, markup=False, emoji=False)
+
+
+def printable(text: str) -> str:
+    """A text that cannot control the terminal: control characters are shown as pictures of themselves."""
+    return text.translate(CONTROLS)
 
 
 def counted(count: int, noun: str) -> str:

@@ -128,5 +128,5 @@ def _table(document: Document, pieces: list[Piece]) -> Table:
     for span, heading in pieces:
         *above, own = (heading or "").split(" | ")
         shown = "  " * len(above) + own  # a part of a section is indented under it
-        table.add_row(str(span.begin), str(span.end), shown, " ".join(document[span].split())[:200])
+        table.add_row(str(span.begin), str(span.end), shown, inputs.printable(" ".join(document[span].split())[:200]))
     return table

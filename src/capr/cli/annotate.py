@@ -1,0 +1,78 @@
+"""`capr annotate`: what do these documents speak of, and how?"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.text import Text
+
+from capr.annotate.mentions import Mention, annotator
+from capr.annotate.vocabulary import Vocabulary
+from capr.cli import inputs
+from capr.documents import Document
+
+STYLES = {"disease": "bold red", "symptom": "bold yellow", "drug": "bold cyan"}
+SIGNS = {"negated": "¬", "possible": "?", "hypothetical": "if", "historical": "past", "family": "family"}
+
+
+def command(
+    files: inputs.Files,
+    vocabulary: Annotated[
+        list[Path] | None,
+        typer.Option("--vocabulary", metavar="CSV", help="Add names of your own: code, name, synonyms."),
+    ] = None,
+    tagger: Annotated[
+        bool, typer.Option("--tagger/--no-tagger", help="Look also for names that the vocabulary does not have.")
+    ] = True,
+    format: inputs.Format = None,
+    column: inputs.Column = None,
+    strict: inputs.Strict = False,
+    replace: inputs.Replace = False,
+    as_json: inputs.Json = False,
+) -> None:
+    """Find diseases, symptoms and drugs, what they mean, and whether they are negated, uncertain or somebody else's.
+
+    Each mention is a range [begin, end) of characters. In the text, what stands after a mention in brackets is its
+    context and the words that give it. JSON Lines have document, begin, end, text, kind, concept, found_by, negated,
+    possible, hypothetical, historical, family and cue.
+
+    Example: capr annotate notes/ --json > mentions.jsonl
+    """
+    source = inputs.Documents(files, format, column, strict, replace)
+    finder = annotator(tagger, Vocabulary.load(*vocabulary or ()))
+    console = inputs.terminal()
+    kinds: Counter[str] = Counter()
+    for document in source.documents():
+        mentions = finder.annotate(document)
+        kinds.update(mention.kind for mention in mentions)
+        if as_json:
+            for mention in mentions:
+                sys.stdout.write(json.dumps(mention.as_json(document), ensure_ascii=False) + "\n")
+        else:
+            console.print(document.id, style="bold")
+            console.print(marked(document, mentions))
+    if not as_json:
+        counts = ", ".join(inputs.counted(count, kind) for kind, count in kinds.most_common())
+        documents = inputs.counted(source.reading.documents, "document")
+        console.print(f"{counts or 'nothing found'} in {documents}", soft_wrap=True)
+    source.finish()
+
+
+def marked(document: Document, mentions: list[Mention]) -> Text:
+    """The text of a document with its mentions in colour and their context after them."""
+    shown = Text()
+    position = 0
+    for mention in mentions:
+        shown.append(inputs.printable(document.text[position : mention.span.begin]))
+        style = STYLES.get(mention.kind, "bold green")
+        shown.append(inputs.printable(document[mention.span]), style=f"{style} strike" if mention.negated else style)
+        for flag, cue in mention.context.items():
+            shown.append(f" [{SIGNS[flag]}: {inputs.printable(cue.words)}]", style="dim")
+        position = mention.span.end
+    shown.append(inputs.printable(document.text[position:]))
+    return shown

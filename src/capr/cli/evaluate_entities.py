@@ -1,0 +1,52 @@
+"""`capr evaluate entities`: how well does a tagger find entities?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.table import Table
+
+from capr.cli import inputs
+from capr.documents import CaprError
+
+
+def command(
+    files: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="CoNLL files with gold entities, such as test.tsv.")
+    ],
+    model: Annotated[
+        Path | None, typer.Option("--model", metavar="FOLDER", help="A tagger; the one that ships if not given.")
+    ] = None,
+    fp32: Annotated[bool, typer.Option("--fp32", help="Use its weights in full precision, to compare.")] = False,
+    as_json: inputs.Json = False,
+) -> None:
+    """Measure precision, recall and F1 of whole entities, in per cent.
+
+    A file whose folder is one of the tagger's corpora is tagged by the guideline of that corpus.
+
+    Example: capr evaluate entities NCBI-disease-IOB/test.tsv --model tagger
+    """
+    from capr.annotate.tagger import Tagger, shipped  # takes a while
+    from capr.evaluate.entities import evaluate
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in ("corpus", "type", "precision", "recall", "F1"):
+        table.add_column(column, justify="left" if column in ("corpus", "type") else "right")
+    for path in files:
+        if not path.is_file():
+            raise CaprError(f"{path} is not a file. Fix: name a CoNLL file, a word and its BIO label a line.")
+        known = (Tagger(model) if model else shipped()).manifest["guidelines"]
+        corpus = path.resolve().parent.name
+        tagger = Tagger(model, corpus if corpus in known else None, "model.fp32.onnx" if fp32 else "model.onnx")
+        for kind, score in evaluate(tagger, path).items():
+            if as_json:
+                measures = {"P": score.precision, "R": score.recall, "F1": score.f1}
+                print(json.dumps({"corpus": corpus, "type": kind, "measures": measures}))
+            else:
+                table.add_row(corpus, kind, *(f"{100 * value:.2f}" for value in score))
+    if not as_json:
+        inputs.terminal().print(table)

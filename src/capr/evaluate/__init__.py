@@ -1,0 +1,1 @@
+"""Measures, and the protocols of the papers."""

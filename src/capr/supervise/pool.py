@@ -1,0 +1,175 @@
+"""The pool: all labelled passages of a corpus on disk, from which training draws.
+
+SQLite holds the passages and their labels, tantivy finds the neighbours of a query by BM25; neither needs the corpus in
+memory.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import tantivy
+
+from capr.supervise.labels import Labels
+
+SCHEMA = """
+CREATE TABLE passage (id INTEGER PRIMARY KEY, document TEXT, begin INTEGER, end INTEGER, text TEXT, labels TEXT);
+CREATE TABLE entity (name TEXT, passage INTEGER);
+CREATE TABLE aspect (name TEXT, passage INTEGER);
+"""
+INDEXES = """
+CREATE INDEX by_document ON passage (document);
+CREATE INDEX by_entity ON entity (name, passage);
+CREATE INDEX by_aspect ON aspect (name, passage);
+"""
+WORD = re.compile(r"\w+")
+HEAP = 64_000_000  # bytes that tantivy may use while it writes
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A passage of the pool.
+
+    Attributes:
+        id: its number in the pool.
+        document: the id of its document.
+        begin: where it begins, without its heading.
+        end: where it ends.
+        text: from begin to end.
+        entities: identity and words of each.
+        aspects: aspect and heading of each.
+    """
+
+    id: int
+    document: str
+    begin: int
+    end: int
+    text: str
+    entities: tuple[tuple[str, str], ...]
+    aspects: tuple[tuple[str, str], ...]
+
+    def answers(self, entity: str, aspect: str) -> bool:
+        """Whether the passage carries both, so that it may answer the query, too."""
+        return any(entity == mine for mine, _ in self.entities) and any(aspect == mine for mine, _ in self.aspects)
+
+
+class Pool:
+    """Labelled passages that can be drawn, looked up by label and searched."""
+
+    def __init__(self, passages: Iterable[Labels], folder: Path | None = None) -> None:
+        """Reads all passages once.
+
+        Args:
+            passages: as `Labeller` gives them.
+            folder: where to keep the pool; a temporary one, gone with the pool, if not given.
+        """
+        self._temporary = folder is None
+        self.folder = Path(tempfile.mkdtemp(prefix="capr-")) if folder is None else folder
+        self.folder.mkdir(parents=True, exist_ok=True)
+        try:
+            self._database = sqlite3.connect(self.folder / "pool.db")
+            self._fill(passages)
+        except BaseException:
+            self.close()
+            raise
+
+    def _fill(self, passages: Iterable[Labels]) -> None:
+        builder = tantivy.SchemaBuilder()
+        builder.add_integer_field("id", stored=True)
+        builder.add_text_field("text", stored=False, tokenizer_name="en_stem")
+        (self.folder / "words").mkdir()
+        self._index = tantivy.Index(builder.build(), path=str(self.folder / "words"))
+        writer = self._index.writer(HEAP, 1)
+        database = self._database
+        database.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;" + SCHEMA)
+        self.size = 0
+        for self.size, labels in enumerate(passages, 1):
+            record = json.dumps([labels.entities, labels.aspects])
+            row = (self.size, labels.document, *labels.span, labels.text, record)
+            database.execute("INSERT INTO passage VALUES (?, ?, ?, ?, ?, ?)", row)
+            for table, found in (("entity", labels.entities), ("aspect", labels.aspects)):
+                database.executemany(f"INSERT INTO {table} VALUES (?, ?)", [(name, self.size) for name, _ in found])
+            writer.add_document(tantivy.Document(id=self.size, text=labels.text))
+        database.executescript(INDEXES)
+        database.commit()
+        writer.commit()
+        writer.wait_merging_threads()
+        self._index.reload()
+        self._searcher = self._index.searcher()
+
+    def __enter__(self) -> Pool:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Lets go of the files, and removes a temporary pool."""
+        self._database.close()
+        if self._temporary:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __getitem__(self, number: int) -> Record:
+        """The passage of that number, from 1."""
+        row = self._database.execute("SELECT * FROM passage WHERE id = ?", (number,)).fetchone()
+        if row is None:
+            raise IndexError(f"the pool has the passages 1 to {len(self)}, not {number}")
+        return _record(row)
+
+    def of_document(self, document: str) -> list[int]:
+        """The passages of a document."""
+        return self._numbers("SELECT id FROM passage WHERE document = ? ORDER BY id", document)
+
+    def with_both(self, entity: str, aspect: str, limit: int) -> list[int]:
+        """Passages that carry the entity and the aspect."""
+        query = (
+            "SELECT entity.passage FROM entity JOIN aspect ON aspect.passage = entity.passage "
+            "WHERE entity.name = ? AND aspect.name = ? ORDER BY 1 LIMIT ?"
+        )
+        return self._numbers(query, entity, aspect, limit)
+
+    def with_aspect(self, aspect: str, start: int, limit: int) -> list[int]:
+        """Passages that carry the aspect, from a number on, and from the first one again."""
+        after = "SELECT passage FROM aspect WHERE name = ? AND passage >= ? ORDER BY passage LIMIT ?"
+        before = "SELECT passage FROM aspect WHERE name = ? AND passage < ? ORDER BY passage LIMIT ?"
+        return (self._numbers(after, aspect, start, limit) + self._numbers(before, aspect, start, limit))[:limit]
+
+    def neighbours(self, words: str, limit: int) -> list[int]:
+        """The passages that BM25 finds for some words, best first."""
+        query, _ = self._index.parse_query_lenient(" ".join(WORD.findall(words.lower())), ["text"])
+        hits = self._searcher.search(query, limit).hits
+        return [self._searcher.doc(address)["id"][0] for _, address in hits]
+
+    def most_common(self, label: str, limit: int | None = None) -> list[tuple[str, int]]:
+        """Entities or aspects (`label`: entity or aspect) and how many passages carry them."""
+        table = {"entity": "entity", "aspect": "aspect"}[label]
+        query = f"SELECT name, COUNT(*) FROM {table} GROUP BY name ORDER BY 2 DESC, 1 LIMIT ?"
+        return self._database.execute(query, (-1 if limit is None else limit,)).fetchall()
+
+    def count(self, label: str) -> int:
+        """How many different entities or aspects there are."""
+        table = {"entity": "entity", "aspect": "aspect"}[label]
+        return int(self._database.execute(f"SELECT COUNT(DISTINCT name) FROM {table}").fetchone()[0])
+
+    def _numbers(self, query: str, *values: str | int) -> list[int]:
+        return [row[0] for row in self._database.execute(query, values)]
+
+
+def _record(row: Sequence[Any]) -> Record:
+    number, document, begin, end, text, labels = row
+    entities, aspects = (tuple((name, words) for name, words in found) for found in json.loads(labels))
+    return Record(number, document, begin, end, text, entities, aspects)

@@ -1,0 +1,1 @@
+"""Training: loops, losses, checkpoints and export to ONNX. Needs the extra `train`."""
