@@ -1,7 +1,7 @@
 import pytest
 
-from capr.annotate.context import context, rules
-from capr.documents import Span
+from capr.annotate.context import context, read_rules, rules
+from capr.documents import CaprError, Span
 
 
 def flags(marked: str, heading: str | None = None) -> set[str]:
@@ -58,3 +58,23 @@ def test_the_cue_and_its_scope_are_told():
 
 def test_the_table_of_rules_is_well_formed():
     assert len(rules()) > 400
+
+
+@pytest.mark.parametrize(
+    ("row", "fact"),
+    [
+        ("no", "'no' is not a rule. Fix: write a pattern"),
+        ("no\tnegated\tsideways", "is not a rule. Fix: write a pattern"),
+        ("no\tdenied\tforward", "is not a rule. Fix: write a pattern"),
+        ("no (\tnegated\tforward", "is no pattern (missing ), unterminated subpattern"),
+        ("(no)\tnegated\tforward", "has a group. Fix: write (?: for (."),
+        ("{relative} had\tfamily\tforward", "there is no list {relative}. Fix: write it above"),
+    ],
+)
+def test_an_ill_formed_rule_is_told_with_file_line_fact_and_fix(row, fact):
+    table = f"pattern\tflag\tscope\nno\tnegated\tforward\n{row}\n"
+    with pytest.raises(CaprError) as error:
+        list(read_rules(table, "rules.tsv"))
+    assert str(error.value).startswith("rules.tsv, line 3: ")
+    assert fact in str(error.value)
+    assert "Fix: " in str(error.value)

@@ -28,6 +28,7 @@ SCOPES = {
 BY_ASPECT = {"family history": "family", "past medical history": "historical", "past surgical history": "historical"}
 OPPOSITE = {"negated": "possible", "possible": "negated"}
 NEXT_WORDS = re.compile(r"(?:\W*\w+){0,8}")  # as far as a cue reaches whose scope is near
+LIST = re.compile(r"\{[a-z_]+\}")  # in a pattern: a list of words by its name
 PATTERN_SIGN = re.compile(r"\\.|\[(?:\\.|[^]\\])*\]|[(|)]")  # in a pattern: what is quoted, a class, a bracket, a bar
 ENDS_IN_WORD = re.compile(r"[\w)?*+.}]$")
 ENDS_IN_LOOK = re.compile(r"\(\?[=!][^)]*\)\)*$")
@@ -59,27 +60,34 @@ class Cue:
 
 @cache
 def rules() -> tuple[Rule, ...]:
-    """The table context.tsv, with its names for lists of words ({relative}) written out."""
-    found: list[Rule] = []
+    """The table context.tsv."""
+    return tuple(read_rules(files("capr.annotate").joinpath("context.tsv").read_text("utf-8"), "context.tsv"))
+
+
+def read_rules(table: str, file: str) -> Iterator[Rule]:
+    """The rules of a table, with its names for lists of words ({relative}) written out."""
     names: dict[str, str] = {}
-    lines = files("capr.annotate").joinpath("context.tsv").read_text("utf-8").splitlines()
-    for number, line in enumerate(lines[1:], 2):
+    for number, line in enumerate(table.splitlines()[1:], 2):
         columns = line.split("\t")
         if len(columns) == 3 and columns[1] == "words":
             names[f"{{{columns[2]}}}"] = f"(?:{columns[0]})"
             continue
         if len(columns) != 3 or columns[2] not in SCOPES.get(columns[1], ()):
             fix = f"write a pattern, one of words, {', '.join(SCOPES)}, and its scope, with tabs between"
-            raise CaprError(f"context.tsv, line {number}: {line[:60]!r} is not a rule. Fix: {fix}.")
-        pattern = re.sub(r"\{[a-z_]+\}", lambda name: names.get(name[0], name[0]), columns[0])
+            raise CaprError(f"{file}, line {number}: {line[:60]!r} is not a rule. Fix: {fix}.")
+        for name in LIST.findall(columns[0]):
+            if name not in names:
+                fix = "write it above, as its words, `words` and its name"
+                raise CaprError(f"{file}, line {number}: there is no list {name}. Fix: {fix}.")
+        pattern = LIST.sub(lambda name: names[name[0]], columns[0])
         try:
             groups = re.compile(pattern).groups
         except re.error as error:
-            raise CaprError(f"context.tsv, line {number}: {columns[0]!r} is not a pattern ({error}).") from error
+            fix = "write a regular expression; \\ before a sign means the sign itself"
+            raise CaprError(f"{file}, line {number}: {columns[0]!r} is no pattern ({error}). Fix: {fix}.") from error
         if groups:
-            raise CaprError(f"context.tsv, line {number}: {columns[0]!r} has a group. Fix: write (?: for (.")
-        found.append(Rule(pattern, columns[1], columns[2]))
-    return tuple(found)
+            raise CaprError(f"{file}, line {number}: {columns[0]!r} has a group. Fix: write (?: for (.")
+        yield Rule(pattern, columns[1], columns[2])
 
 
 Match = tuple[re.Match[str], tuple[Rule, ...]]  # where a pattern matches, and what it means
