@@ -6,7 +6,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from capr.annotate.abbreviations import definitions
 from capr.annotate.aspects import aspect_of, aspects
@@ -15,11 +15,12 @@ from capr.annotate.gazetteer import Gazetteer
 from capr.annotate.names import is_ordinary
 from capr.annotate.vocabulary import Concept, Vocabulary
 from capr.documents import Document, Span
-from capr.segment import sections, sentences
+from capr.segment import Section, sections, sentences
 
 if TYPE_CHECKING:
     from capr.annotate.tagger import Tagged, Tagger
 
+Item = TypeVar("Item")
 CERTAIN = 0.9  # as sure the tagger has to be of a name that the vocabulary does not have
 KINDS = {"Disease": "disease", "Chemical": "drug"}  # what the tagger's types mean
 
@@ -95,43 +96,35 @@ class Annotator:
     def annotate(self, document: Document) -> list[Mention]:
         """The mentions of a document, in its order; no two overlap."""
         text = document.text
-        cut = sentences(text)
-        parts = sections(document)
-        found = [
+        cut, parts = sentences(text), sections(document)
+        places = [part.span for part in parts]
+        found = []
+        for mention in self._found(text, cut):
+            part = _last(parts, places, mention.span.begin)
+            if part is None or not _names_section(part, mention.span):
+                sentence = _last(cut, cut, mention.span.begin)
+                cues = context(text, mention.span, part.heading if part else None, sentence)
+                found.append(replace(mention, context=cues) if cues else mention)
+        return found
+
+    def _found(self, text: str, cut: Sequence[Span]) -> list[Mention]:
+        """The mentions, without their context."""
+        named = [
             Mention(name.span, name.concept.kind, name.concept, ("vocabulary",))
             for name in self.gazetteer.find(text, self._defined(text))
         ]
-        if self.tagger is not None:
-            tagged = (self._tagged(text, tagged) for tagged in self.tagger.tag(text, cut))
-            found = merged([*found, *filter(None, tagged)])
-        # "Allergies:" is where allergies stand, not one of them.
-        headings = [part.heading_span for part in parts if part.heading and aspect_of(part.heading) in aspects()]
-        known = sorted(heading for heading in headings if heading)
-        places = [part.span for part in parts]
-        kept = []
-        for mention in found:
-            heading = _before(known, mention.span.begin)
-            if heading is None or not known[heading].covers(mention.span):
-                at, sentence = _before(places, mention.span.begin), _before(cut, mention.span.begin)
-                cues = context(
-                    text,
-                    mention.span,
-                    None if at is None else parts[at].heading,
-                    None if sentence is None else cut[sentence],
-                )
-                kept.append(replace(mention, context=cues) if cues else mention)
-        return kept
+        if self.tagger is None:
+            return named
+        tagged = (self._tagged(text, tagged) for tagged in self.tagger.tag(text, cut))
+        return merged([*named, *filter(None, tagged)])
 
     def _defined(self, text: str) -> dict[str, Concept | None]:
         """What the abbreviations mean that the text itself explains, wherever it does; None for what is no concept."""
         meant: dict[str, Concept | None] = {}
         for short, long in definitions(text):
-            names = list(self.gazetteer.find(long.of(text)))
-            whole = [name.concept for name in names if name.span.end == len(long.of(text))]
-            if whole:
-                meant[short] = whole[-1]
-            else:
-                meant[short] = None
+            words = long.of(text)
+            at_end = [name.concept for name in self.gazetteer.find(words) if name.span.end == len(words)]
+            meant[short] = at_end[-1] if at_end else None
         return meant
 
     def _tagged(self, text: str, tagged: Tagged) -> Mention | None:
@@ -171,10 +164,16 @@ def merged(mentions: Iterable[Mention]) -> list[Mention]:
     return found
 
 
-def _before(spans: Sequence[Span], position: int) -> int | None:
-    """The number of the last of the spans, which are sorted, that begins at or before a position."""
+def _last(items: Sequence[Item], spans: Sequence[Span], position: int) -> Item | None:
+    """Of the items with these spans, in the order of the text, the last that begins at or before a position."""
     at = bisect_right(spans, position, key=lambda span: span.begin) - 1
-    return at if at >= 0 else None
+    return items[at] if at >= 0 else None
+
+
+def _names_section(part: Section, span: Span) -> bool:
+    """Whether a span is in a heading of a usual section: "Allergies:" is where allergies stand, not one of them."""
+    in_heading = part.heading_span is not None and part.heading_span.covers(span)
+    return in_heading and aspect_of(part.heading or "") in aspects()
 
 
 @lru_cache(maxsize=4)
