@@ -57,7 +57,7 @@ def test_annotate_shows_the_text_with_its_mentions(run, folder):
     assert (result.returncode, result.stderr) == (0, "")
     shown = result.stdout
     assert shown.startswith("a.txt\n")
-    assert "Denies chest pain [¬: Denies]. Father had a heart attack [family: Father]. Takes Lasix [x]." in shown
+    assert "Denies [chest pain] [¬: Denies]. Father had a [heart attack] [family: Father]. Takes [Lasix] [x]." in shown
     assert "1 symptom, 1 disease, 1 drug in 1 document" in shown
     assert "\x1b" not in shown
 

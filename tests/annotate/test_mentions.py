@@ -269,3 +269,8 @@ def test_a_vocabulary_of_ones_own():
 )
 def test_a_large_text_does_no_harm(text, expected):
     assert len(mentions(text)) == expected
+
+
+def test_a_text_will_do():
+    (found_,) = capr.annotate("No fever.", tagger=False)
+    assert (found_.span, found_.negated) == (Span(3, 8), True)

@@ -180,6 +180,35 @@ def test_the_samples_give_examples_of_notes_and_articles(tmp_path):
     assert "passages skipped (" in result.output
 
 
+def test_a_negative_is_neither_the_same_text_nor_given_twice(labeller):
+    twins = [
+        article(
+            "Gout",
+            {"Preoperative diagnosis": "A stone in the duct.", "Postoperative diagnosis": "A stone in the duct."},
+        ),
+        article("Sepsis", {"Preoperative diagnosis": "Gout and a fever."}),
+    ]
+    with Pool(labelled(iter(twins), labeller)) as pool:
+        for seed in range(5):
+            for example in examples(pool, seed):
+                numbers = [negative.passage.id for negative in example.negatives]
+                assert len(numbers) == len(set(numbers))
+                assert all(negative.passage.text != example.passage.text for negative in example.negatives)
+
+
+def test_a_document_is_not_overwritten(tmp_path):
+    path = tmp_path / "note.txt"
+    path.write_text("ASSESSMENT: Gout of the big toe since last Monday, very painful at night.\n")
+    for _ in range(2):
+        result = CliRunner().invoke(typer_app, ["supervise", str(path), "-o", str(path)])
+        assert "holds no examples. Fix: " in str(result.exception)
+        assert path.read_text().startswith("ASSESSMENT")
+    pairs = tmp_path / "pairs.jsonl"
+    for _ in range(2):  # examples may be
+        assert CliRunner().invoke(typer_app, ["supervise", str(path), "-o", str(pairs)]).exit_code == 0
+    assert len(pairs.read_text().splitlines()) == 1
+
+
 @pytest.mark.parametrize(
     ("options", "fact"),
     [(["--entities", "headings"], "knows no 'headings'"), (["--negatives", "random"], "knows no 'random'")],

@@ -121,6 +121,23 @@ def test_tasty_learns(corpora, tmp_path):
     assert [found.span.of(text) for found in Tagger(tmp_path).tag(text)] == ["gout"]
 
 
+def test_the_seed_decides_and_other_data_is_another_stage(corpora, tmp_path):
+    corpus = training.Corpus.load(corpora[0])
+    for folder in ("one", "two"):
+        training.train_tasty([corpus], tmp_path / folder, settings(epochs=1), lambda *_: None)
+    kept = [torch.load(tmp_path / folder / "stages" / "tasty.pt")["weights"] for folder in ("one", "two")]
+    assert all(torch.equal(kept[0][name], kept[1][name]) for name in kept[0])
+    stages = []
+    other = training.Corpus("both", corpus.train[:10], [])
+    training.train_tasty([other], tmp_path / "one", settings(epochs=1), lambda stage, *_: stages.append(stage))
+    assert stages == ["tasty"]
+
+
+def test_a_corpus_without_an_entity_is_named(tmp_path):
+    with pytest.raises(CaprError, match=r"there is no entity in empty. Fix: "):
+        training.train_tasty([training.Corpus("empty", [], [])], tmp_path, settings(), lambda *_: None)
+
+
 def test_a_word_outside_may_be_of_a_type_that_the_corpus_leaves_out():
     allowed = torch.tensor([[[True, False, True]], [[False, True, False]], [[False, False, False]]])
     scores = torch.zeros(3, 1, 3, requires_grad=True)

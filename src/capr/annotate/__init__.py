@@ -30,7 +30,9 @@ __all__ = [
 
 
 class _Callable(ModuleType):
-    def __call__(self, document: Document, tagger: bool = True, vocabulary: Vocabulary | None = None) -> list[Mention]:
+    def __call__(
+        self, document: Document | str, tagger: bool = True, vocabulary: Vocabulary | None = None
+    ) -> list[Mention]:
         return annotate(document, tagger, vocabulary)
 
 

@@ -173,9 +173,10 @@ def context(text: str, target: Span, heading: str | None = None, sentence: Span 
         if cue.scope.begin <= target.begin and target.end <= cue.scope.end:
             found.setdefault(cue.flag, cue)
     flag = BY_ASPECT.get(aspect_of(heading)) if heading else None
-    about_the_patient = OF_THE_PATIENT.search(text, sentence.begin, target.begin)
-    if flag and flag not in found and not (flag == "family" and about_the_patient):
-        found[flag] = Cue(flag, heading or "", None, sentence)
+    if flag and flag not in found:
+        before = _around(sentence, target).begin
+        if flag != "family" or not OF_THE_PATIENT.search(text, before, target.begin):
+            found[flag] = Cue(flag, heading or "", None, sentence)
     return found
 
 

@@ -186,11 +186,11 @@ def annotator(with_tagger: bool = True, vocabulary: Vocabulary | None = None) ->
     return Annotator(vocabulary or Vocabulary.load(), shipped())
 
 
-def annotate(document: Document, tagger: bool = True, vocabulary: Vocabulary | None = None) -> list[Mention]:
+def annotate(document: Document | str, tagger: bool = True, vocabulary: Vocabulary | None = None) -> list[Mention]:
     """The diseases, symptoms and drugs of a document, with their concepts and their context.
 
     Args:
-        document: as `capr.read` gives it.
+        document: as `capr.read` gives it, or a text.
         tagger: whether to look also for what the vocabulary does not have. Without it annotating is many times faster.
         vocabulary: with names of your own (`Vocabulary.load("terms.csv")`); the one that ships if not given.
 
@@ -202,4 +202,6 @@ def annotate(document: Document, tagger: bool = True, vocabulary: Vocabulary | N
          ('heart attack', 'disease', 'myocardial infarction', 'family'),
          ('Lasix', 'drug', 'furosemide')]
     """
+    if isinstance(document, str):
+        document = Document("", document)
     return annotator(tagger, vocabulary).annotate(document)

@@ -294,7 +294,7 @@ def read_table(path: str | Path) -> list[Concept]:
         given = [column.strip().lower() for column in rows.fieldnames or ()]
         rows.fieldnames = given
         if not {"code", "name"} <= set(given) <= set(COLUMNS) or len(set(given)) < len(given):
-            fix = f"begin with a line such as {','.join(COLUMNS[:3])}"
+            fix = f"begin with a line such as {','.join(COLUMNS[:3])}; {' and '.join(COLUMNS[3:])} may follow"
             raise CaprError(f"{path}, line 1: the columns are {', '.join(given) or 'missing'}. Fix: {fix}.")
         for row in rows:
             concept = Concept(

@@ -37,9 +37,9 @@ def command(
 ) -> None:
     """Find diseases, symptoms and drugs, what they mean, and whether they are negated, uncertain or somebody else's.
 
-    Each mention is a range [begin, end) of characters. In the text, what stands after a mention in brackets is its
-    context and the words that give it. JSON Lines have document, begin, end, text, kind, concept, found_by, negated,
-    possible, hypothetical, historical, family and cue.
+    Each mention is a range [begin, end) of characters. In the text mentions stand in colour, or in brackets where there
+    is none; brackets after a mention have its context and the words that give it. JSON Lines have document, begin, end,
+    text, kind, concept, found_by, negated, possible, hypothetical, historical, family and cue.
 
     Example: capr annotate notes/ --json > mentions.jsonl
     """
@@ -55,7 +55,7 @@ def command(
                 sys.stdout.write(json.dumps(mention.as_json(document), ensure_ascii=False) + "\n")
         else:
             console.print(document.id, style="bold")
-            console.print(marked(document, mentions))
+            console.print(marked(document, mentions, console.color_system is not None))
     if not as_json:
         counts = ", ".join(inputs.counted(count, kind) for kind, count in kinds.most_common())
         documents = inputs.counted(source.reading.documents, "document")
@@ -63,14 +63,15 @@ def command(
     source.finish()
 
 
-def marked(document: Document, mentions: list[Mention]) -> Text:
-    """The text of a document with its mentions in colour and their context after them."""
+def marked(document: Document, mentions: list[Mention], in_colour: bool) -> Text:
+    """The text of a document with its mentions in colour, or in brackets, and their context after them."""
     shown = Text()
     position = 0
     for mention in mentions:
         shown.append(inputs.printable(document.text[position : mention.span.begin]))
         style = STYLES.get(mention.kind, "bold green")
-        shown.append(inputs.printable(document[mention.span]), style=f"{style} strike" if mention.negated else style)
+        words = inputs.printable(document[mention.span])
+        shown.append(words if in_colour else f"[{words}]", style=f"{style} strike" if mention.negated else style)
         for flag, cue in mention.context.items():
             shown.append(f" [{SIGNS[flag]}: {inputs.printable(cue.words)}]", style="dim")
         position = mention.span.end

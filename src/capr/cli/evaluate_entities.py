@@ -42,7 +42,10 @@ def command(
         known = (Tagger(model) if model else shipped()).manifest["guidelines"]
         corpus = path.resolve().parent.name
         tagger = Tagger(model, corpus if corpus in known else None, "model.fp32.onnx" if fp32 else "model.onnx")
-        for kind, score in evaluate(tagger, path).items():
+        scores = evaluate(tagger, path)
+        if not scores:
+            raise CaprError(f"{path} has no entity. Fix: give it BIO labels such as B-Disease.")
+        for kind, score in scores.items():
             if as_json:
                 measures = {"P": score.precision, "R": score.recall, "F1": score.f1}
                 print(json.dumps({"corpus": corpus, "type": kind, "measures": measures}))

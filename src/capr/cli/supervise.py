@@ -62,6 +62,7 @@ def command(
     source = inputs.Documents(files, format, column, strict, replace)
     finder = annotator(tagger, Vocabulary.load(*vocabulary or ()))
     labeller = Labeller(finder, chosen, negated, words)
+    _may_write(output)
     part = output.with_name(output.name + ".part")
     with Pool(labelled(source.documents(), labeller)) as pool:
         with part.open("w", encoding="utf-8") as file:
@@ -71,6 +72,16 @@ def command(
         part.replace(output)
         _summary(pool, labeller, finder, source.reading.documents, output)
     source.finish()
+
+
+def _may_write(output: Path) -> None:
+    """Only examples are overwritten: the output may be a document that somebody named by mistake."""
+    if not output.parent.is_dir():
+        raise CaprError(f"there is no folder {output.parent}. Fix: make it, or name another file with --output.")
+    if output.exists():
+        with output.open(encoding="utf-8", errors="replace") as file:
+            if '"entity_id"' not in file.readline():
+                raise CaprError(f"{output} is there already and holds no examples. Fix: name another file.")
 
 
 def _list(option: str, given: str, known: tuple[str, ...]) -> tuple[str, ...]:

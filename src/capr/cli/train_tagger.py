@@ -71,6 +71,8 @@ def command(
     loaded = [tagger.Corpus.load(folder) for folder in corpora]
     with inputs.steps() as progress:
         if tasty:
+            if base or texts:
+                raise CaprError("TASTY starts from nothing. Fix: leave out --base and --texts.")
             tagger.train_tasty(loaded, output, settings, progress)
         else:
             if base is None:

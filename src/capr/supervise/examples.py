@@ -82,7 +82,7 @@ def examples(
         pool: all passages.
         seed: the same seed gives the same examples,
         epoch: in the same epoch.
-        negatives: kinds of hard negatives, one of each; a kind that has none for a passage is left out.
+        negatives: kinds of hard negatives, one of each at most: none that has the same words, and none twice.
         false_negatives: how many to list, at most.
     """
     order = list(range(1, len(pool) + 1))
@@ -92,14 +92,18 @@ def examples(
         draw = random.Random(f"{seed} {epoch} {number}")
         entity, words = draw.choice(passage.entities)
         aspect, named = draw.choice(passage.aspects)
-        found = [(kind, FINDERS[kind](pool, passage, entity, words, aspect, draw)) for kind in negatives]
+        found: dict[int, Negative] = {}
+        for kind in negatives:
+            record = FINDERS[kind](pool, passage, entity, words, aspect, draw)
+            if record is not None and not _same(record.text, passage.text):
+                found.setdefault(record.id, Negative(kind, record))
         others = pool.with_both(entity, aspect, false_negatives + 1) if false_negatives else []
         yield Example(
             entity,
             aspect,
             Query(entity=words, aspect=named),
             passage,
-            tuple(Negative(kind, record) for kind, record in found if record is not None),
+            tuple(found.values()),
             tuple(other for other in others if other != number)[:false_negatives],
         )
 
@@ -151,6 +155,11 @@ def _other_entity(
     """A passage about the same aspect of another entity."""
     numbers = pool.with_aspect(aspect, draw.randint(1, len(pool)), LOOKED_AT)
     return _first(pool, numbers, lambda record: all(entity != mine for mine, _ in record.entities))
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether two texts say the same in the same words, as notes often repeat themselves."""
+    return one.lower().split() == other.lower().split()
 
 
 def _first(pool: Pool, numbers: Sequence[int], suits: Callable[[Record], bool]) -> Record | None:

@@ -6,6 +6,7 @@ The stages are kept in the output folder while training runs, so that an interru
 from __future__ import annotations
 
 import copy
+import hashlib
 import json
 import random
 import shutil
@@ -249,11 +250,12 @@ def adapt(
 
 
 class Stages:
-    """Weights kept between runs: a stage that was finished with the same settings is not repeated."""
+    """Weights kept between runs: a stage that was finished with the same settings and data is not repeated."""
 
-    def __init__(self, folder: Path, settings: Settings) -> None:
+    def __init__(self, folder: Path, settings: Settings, *learned_from: object) -> None:
         self.folder = folder
         self.settings = {name: value for name, value in asdict(settings).items() if name != "device"}
+        self.settings["data"] = hashlib.sha256(repr(learned_from).encode()).hexdigest()
 
     def run(self, stage: str, model: nn.Module, make: Callable[[Any], nn.Module]) -> nn.Module:
         """The model after the stage: as it was kept, or made now and kept."""
@@ -293,7 +295,8 @@ def train_transformer(
     markers = {corpus.name: f"[unused{i}]" for i, corpus in enumerate(corpora, 1)}  # free in BERT's vocabulary
     readers = {name: Pieces(tokenizer, marker, settings.pieces) for name, marker in markers.items()}
     batches = _batches(corpora, readers, labels, settings)
-    stages = Stages(out / "stages", settings)
+    stages = Stages(out / "stages", settings, corpora, base.resolve(), texts)
+    torch.manual_seed(settings.seed)
     encoder = AutoModel.from_pretrained(base, add_pooling_layer=False)
     steps = settings.adapt_steps if texts else 0
     layers = settings.layers or encoder.config.num_hidden_layers
@@ -332,7 +335,8 @@ def train_tasty(corpora: Sequence[Corpus], out: Path, settings: Settings, progre
     known = trigrams.vocabulary(words)
     reader = trigrams.Trigrams(known)
     readers = dict.fromkeys((corpus.name for corpus in corpora), reader)
-    stages = Stages(out / "stages", settings)
+    stages = Stages(out / "stages", settings, corpora)
+    torch.manual_seed(settings.seed)
     batches = _batches(corpora, readers, labels, settings)
     model = stages.run("tasty", Tasty(reader.size, len(labels)), lambda m: fit(m, batches, settings, progress, "tasty"))
     example = (torch.zeros(2, 8, reader.size), torch.tensor([8, 5]))
@@ -344,6 +348,9 @@ def train_tasty(corpora: Sequence[Corpus], out: Path, settings: Settings, progre
 def label_list(corpora: Sequence[Corpus]) -> list[str]:
     """O, then B and I of each type."""
     types = sorted({kind for corpus in corpora for kind in corpus.types}, reverse=True)
+    if not types:
+        names = ", ".join(corpus.name for corpus in corpora)
+        raise CaprError(f"there is no entity in {names}. Fix: give train.tsv BIO labels such as B-Disease.")
     return ["O", *(f"{place}-{kind}" for kind in types for place in "BI")]
 
 
