@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from capr.annotate import Concept, Vocabulary
 from capr.annotate.names import key
-from capr.annotate.vocabulary import read_table
+from capr.annotate.table import read_table
 from capr.documents import CaprError
 
 SHIPPED = Vocabulary.load()

@@ -140,10 +140,7 @@ def test_batches_hold_every_example_once(pool):
     assert sizes == [3, 3, 1]
 
 
-def test_a_pool_in_a_folder_stays_and_a_temporary_one_goes(labeller, tmp_path):
-    with Pool(labelled(iter(ARTICLES), labeller), tmp_path / "pool") as pool:
-        assert len(pool) == 7
-    assert (tmp_path / "pool" / "pool.db").is_file()
+def test_a_pool_leaves_nothing_behind(labeller):
     with Pool(labelled(iter(ARTICLES), labeller)) as pool:
         folder = pool.folder
         assert folder.is_dir()

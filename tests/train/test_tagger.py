@@ -13,6 +13,7 @@ from capr.documents import CaprError
 from capr.evaluate.entities import evaluate
 from capr.models.tagger import cut, distance, loss
 from capr.train import tagger as training
+from capr.train.corpus import Corpus
 
 DISEASES = ["asthma", "gout", "measles", "sepsis"]
 DRUGS = ["aspirin", "heparin", "insulin", "codeine"]
@@ -72,7 +73,7 @@ def settings(**changes) -> training.Settings:
 
 def test_a_transformer_learns_and_tells_the_same_on_onnx_runtime(corpora, base, tmp_path):
     stages = []
-    loaded = [training.Corpus.load(folder) for folder in corpora]
+    loaded = [Corpus.load(folder) for folder in corpora]
     texts = ["He has gout today. Aspirin was treated. " * 5]
     training.train_transformer(loaded, base, texts, tmp_path, settings(), lambda stage, *_: stages.append(stage))
     assert list(dict.fromkeys(stages)) == ["adapt", "teacher", "adapt-1", "tagger"]
@@ -93,7 +94,7 @@ def test_a_transformer_learns_and_tells_the_same_on_onnx_runtime(corpora, base, 
 
 
 def test_a_second_run_goes_on_after_the_last_stage(corpora, base, tmp_path):
-    loaded = [training.Corpus.load(corpora[0])]
+    loaded = [Corpus.load(corpora[0])]
     texts = ["He has gout today. " * 20]
 
     def interrupted(stage: str, *_: object) -> None:
@@ -112,9 +113,16 @@ def test_a_second_run_goes_on_after_the_last_stage(corpora, base, tmp_path):
     assert set(again) == {"adapt", "teacher", "adapt-1", "tagger"}  # other settings, other stages
 
 
+def test_a_teacher_needs_no_texts(corpora, base, tmp_path):
+    stages = []
+    loaded = [Corpus.load(corpora[0])]
+    training.train_transformer(loaded, base, [], tmp_path, settings(epochs=2), lambda stage, *_: stages.append(stage))
+    assert list(dict.fromkeys(stages)) == ["teacher", "tagger"]
+
+
 def test_tasty_learns(corpora, tmp_path):
-    corpus = training.Corpus.load(corpora[0])
-    loaded = [training.Corpus("both", corpus.train * 4, [])]  # trigrams count that occur ten times
+    corpus = Corpus.load(corpora[0])
+    loaded = [Corpus("both", corpus.train * 4, [])]  # trigrams count that occur ten times
     training.train_tasty(loaded, tmp_path, settings(epochs=8), lambda *_: None)
     assert evaluate(Tagger(tmp_path), corpora[0] / "train.tsv")["Disease"].f1 > 0.9
     text = "He has gout."
@@ -122,20 +130,20 @@ def test_tasty_learns(corpora, tmp_path):
 
 
 def test_the_seed_decides_and_other_data_is_another_stage(corpora, tmp_path):
-    corpus = training.Corpus.load(corpora[0])
+    corpus = Corpus.load(corpora[0])
     for folder in ("one", "two"):
         training.train_tasty([corpus], tmp_path / folder, settings(epochs=1), lambda *_: None)
     kept = [torch.load(tmp_path / folder / "stages" / "tasty.pt")["weights"] for folder in ("one", "two")]
     assert all(torch.equal(kept[0][name], kept[1][name]) for name in kept[0])
     stages = []
-    other = training.Corpus("both", corpus.train[:10], [])
+    other = Corpus("both", corpus.train[:10], [])
     training.train_tasty([other], tmp_path / "one", settings(epochs=1), lambda stage, *_: stages.append(stage))
     assert stages == ["tasty"]
 
 
 def test_a_corpus_without_an_entity_is_named(tmp_path):
     with pytest.raises(CaprError, match=r"there is no entity in empty. Fix: "):
-        training.train_tasty([training.Corpus("empty", [], [])], tmp_path, settings(), lambda *_: None)
+        training.train_tasty([Corpus("empty", [], [])], tmp_path, settings(), lambda *_: None)
 
 
 def test_a_word_outside_may_be_of_a_type_that_the_corpus_leaves_out():
@@ -161,17 +169,17 @@ def test_an_encoder_is_cut_evenly(base):
 
 def test_a_folder_without_training_data_is_named(tmp_path):
     with pytest.raises(CaprError, match=r"has no train.tsv. Fix: "):
-        training.Corpus.load(tmp_path)
+        Corpus.load(tmp_path)
 
 
 def test_a_base_without_a_tokenizer_is_named(corpora, tmp_path):
-    loaded = [training.Corpus.load(corpora[0])]
+    loaded = [Corpus.load(corpora[0])]
     with pytest.raises(CaprError, match=r"has no tokenizer.json. Fix: "):
         training.train_transformer(loaded, tmp_path, [], tmp_path / "out", settings(), lambda *_: None)
 
 
 def test_a_loss_that_is_no_number_stops_with_the_remedy(corpora, base, tmp_path):
-    loaded = [training.Corpus.load(corpora[0])]
+    loaded = [Corpus.load(corpora[0])]
     with pytest.raises(CaprError, match="Fix: lower the learning rate"):
         training.train_transformer(
             loaded, base, [], tmp_path, settings(learning_rate=1e30, distil=False), lambda *_: None

@@ -9,10 +9,12 @@ import sys
 from types import ModuleType
 
 from capr.annotate.aspects import Aspect, aspect_of
+from capr.annotate.completion import Suggestion
+from capr.annotate.concept import Concept
 from capr.annotate.context import Cue, context
 from capr.annotate.mentions import Mention, annotate
 from capr.annotate.query import Query
-from capr.annotate.vocabulary import Concept, Suggestion, Vocabulary
+from capr.annotate.vocabulary import Vocabulary
 from capr.documents import Document
 
 __all__ = [

@@ -8,8 +8,9 @@ from functools import cached_property
 from itertools import accumulate
 from typing import NamedTuple
 
+from capr.annotate.concept import Concept
 from capr.annotate.names import WORD, abbreviation, plain
-from capr.annotate.vocabulary import Concept, Vocabulary
+from capr.annotate.vocabulary import Vocabulary
 from capr.documents import Span
 
 SPLIT = re.compile(f"({WORD.pattern})")

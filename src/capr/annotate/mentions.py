@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from capr.annotate.abbreviations import definitions
 from capr.annotate.aspects import aspect_of, aspects
+from capr.annotate.concept import Concept
 from capr.annotate.context import FLAGS, Cue, context
 from capr.annotate.gazetteer import Gazetteer
 from capr.annotate.names import is_ordinary
-from capr.annotate.vocabulary import Concept, Vocabulary
+from capr.annotate.vocabulary import Vocabulary
 from capr.documents import Document, Span
 from capr.segment import Section, sections, sentences
 

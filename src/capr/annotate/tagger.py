@@ -26,6 +26,7 @@ from capr.documents import CaprError, Span
 from capr.segment import sentences
 
 WORD = re.compile(r"\w+|[^\w\s]")
+SHIPPED = Path(str(files("capr").joinpath("weights", "tagger")))
 BATCH = 16  # windows that the network sees at once
 AT_ONCE = 1000  # sentences that are held in memory
 FIX = "name a folder that `capr train tagger` made"
@@ -60,8 +61,8 @@ class Tagger:
             guideline: the corpus whose idea of an entity to follow; the first one it learned from if not given.
             weights: the file of the network.
         """
-        folder = folder or Path(str(files("capr").joinpath("weights", "tagger")))
-        self.manifest = _manifest(folder)
+        folder = folder or SHIPPED
+        self.manifest = read_manifest(folder)
         tasty = self.manifest["architecture"] == "tasty"
         for name in (weights, "trigrams.txt" if tasty else "tokenizer.json"):
             if not (folder / name).is_file():
@@ -129,7 +130,8 @@ class Tagger:
         return named
 
 
-def _manifest(folder: Path) -> dict[str, Any]:
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """What a program must know of a tagger: its architecture, its labels, its guidelines and their markers."""
     try:
         manifest = json.loads((folder / "manifest.json").read_text("utf-8"))
     except FileNotFoundError as error:

@@ -30,7 +30,7 @@ def command(
 
     Example: capr evaluate entities NCBI-disease-IOB/test.tsv --model tagger
     """
-    from capr.annotate.tagger import Tagger, shipped  # takes a while
+    from capr.annotate.tagger import SHIPPED, Tagger, read_manifest  # takes a while
     from capr.evaluate.entities import evaluate
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
@@ -39,7 +39,7 @@ def command(
     for path in files:
         if not path.is_file():
             raise CaprError(f"{path} is not a file. Fix: name a CoNLL file, a word and its BIO label a line.")
-        known = (Tagger(model) if model else shipped()).manifest["guidelines"]
+        known = read_manifest(model or SHIPPED)["guidelines"]
         corpus = path.resolve().parent.name
         tagger = Tagger(model, corpus if corpus in known else None, "model.fp32.onnx" if fp32 else "model.onnx")
         scores = evaluate(tagger, path)

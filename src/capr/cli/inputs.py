@@ -38,15 +38,23 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON Lines instead of 
 
 SHOWN_PROBLEMS, SHOWN_NOTICES = 100, 5
 CONTROLS = {i: chr(0x2400 + i) for i in range(32) if chr(i) not in "\t\n\r"} | {0x7F: "␡", 0x9B: "␛"}
-PROGRESS_FROM = 20_000_000  # bytes; less is read before a bar could be seen
+FAST = 30_000_000  # bytes a second, if a command only reads them
 
 
 class Documents:
     """A reading with its problems on stderr as they come and a progress bar for large files on a terminal."""
 
     def __init__(
-        self, files: list[str], format: str | None, column: list[str] | None, strict: bool, replace: bool
+        self,
+        files: list[str],
+        format: str | None,
+        column: list[str] | None,
+        strict: bool,
+        replace: bool,
+        speed: int = FAST,
     ) -> None:
+        """Begins to read; `speed` is how many bytes the command works through in a second: less needs no bar."""
+        self._speed = speed
         self.console = terminal(stderr=True)
         self._notices = 0
         self.reading: Reading = capr.read(
@@ -60,7 +68,7 @@ class Documents:
 
     def documents(self) -> Iterator[Document]:
         """The documents, one at a time."""
-        if not sys.stderr.isatty() or self.reading.size < PROGRESS_FROM:
+        if not sys.stderr.isatty() or self.reading.size < self._speed:
             yield from self.reading
             return
         columns = (
@@ -71,7 +79,7 @@ class Documents:
         with Progress(*columns, console=self.console, transient=True) as progress:
             task = progress.add_task("", total=self.reading.size, count=0)
             for document in self.reading:
-                if self.reading.documents % 100 == 0:
+                if self._speed < FAST or self.reading.documents % 100 == 0:
                     progress.update(task, completed=self.reading.position, count=self.reading.documents)
                 yield document
 

@@ -59,7 +59,7 @@ def command(
     """
     chosen = _list("--entities", entities, ENTITIES) if entities else None
     kinds = _list("--negatives", negatives, KINDS)
-    source = inputs.Documents(files, format, column, strict, replace)
+    source = inputs.Documents(files, format, column, strict, replace, speed=20_000 if tagger else 500_000)
     finder = annotator(tagger, Vocabulary.load(*vocabulary or ()))
     labeller = Labeller(finder, chosen, negated, words)
     _may_write(output)

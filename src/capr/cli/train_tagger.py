@@ -60,6 +60,7 @@ def command(
     """
     try:
         from capr.train import tagger
+        from capr.train.corpus import Corpus
     except ImportError as error:
         fix = "pip install 'capr[train]'"
         raise CaprError(f"training needs {error.name}, which is not installed. Fix: {fix}.") from error
@@ -68,7 +69,7 @@ def command(
         layers=layers or None, distil=distil, adapt_steps=adapt_steps, epochs=epochs, batch=batch,
         learning_rate=learning_rate or (1e-3 if tasty else 2e-4), with_devel=devel, seed=seed,
     )  # fmt: skip
-    loaded = [tagger.Corpus.load(folder) for folder in corpora]
+    loaded = [Corpus.load(folder) for folder in corpora]
     with inputs.steps() as progress:
         if tasty:
             if base or texts:

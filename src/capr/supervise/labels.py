@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from capr.annotate.aspects import aspect_of
-from capr.annotate.mentions import Annotator, Mention
+from capr.annotate.concept import Concept
+from capr.annotate.mentions import Annotator
 from capr.annotate.names import key
 from capr.documents import Document, Span
 from capr.segment import passages
@@ -73,11 +74,11 @@ class Labeller:
             found = dict(title) if "title" in wanted else {}
             for link in links[bisect_left(links, (span.begin,)) : bisect_left(links, (span.end,))]:
                 if span.covers(link):
-                    found.setdefault(self._identity(document[link]), document[link])
+                    found.setdefault(self._named(document[link]), document[link])
             for mention in mentions[bisect_left(begins, span.begin) : bisect_left(begins, span.end)]:
                 if span.covers(mention.span) and (self.negated or not mention.negated):
                     words = " ".join(document[mention.span].split())
-                    found.setdefault(_of_mention(mention, words), words)
+                    found.setdefault(_identity(mention.concept, words), words)
             aspects = {aspect_of(part): part for part in (passage.heading or "").split(" | ") if part.strip()}
             if len(document[span].split()) < MIN_WORDS:
                 self.skipped["too short"] += 1
@@ -98,16 +99,16 @@ class Labeller:
             return {}
         named = {found.concept.code: found.span.of(title) for found in self.annotator.gazetteer.find(title)}
         if self.annotator.gazetteer.vocabulary.find(title) or (not named and document.annotated("section")):
-            return {self._identity(title): title}
+            return {self._named(title): title}
         return named
 
-    def _identity(self, name: str) -> str:
-        concept = self.annotator.gazetteer.vocabulary.find(name)
-        return concept.code if concept else key(name) or name
+    def _named(self, name: str) -> str:
+        return _identity(self.annotator.gazetteer.vocabulary.find(name), name)
 
 
-def _of_mention(mention: Mention, words: str) -> str:
-    return mention.concept.code if mention.concept else key(words) or words
+def _identity(concept: Concept | None, name: str) -> str:
+    """What two names of one thing share."""
+    return concept.code if concept else key(name) or name
 
 
 def labelled(documents: Iterator[Document], labeller: Labeller) -> Iterator[Labels]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -65,22 +64,12 @@ class Record:
 class Pool:
     """Labelled passages that can be drawn, looked up by label and searched."""
 
-    def __init__(self, passages: Iterable[Labels], folder: Path | None = None) -> None:
-        """Reads all passages once.
-
-        Args:
-            passages: as `Labeller` gives them.
-            folder: where to keep the pool; a temporary one, gone with the pool, if not given.
-        """
-        self._temporary = folder is None
-        self.folder = Path(tempfile.mkdtemp(prefix="capr-")) if folder is None else folder
-        self.folder.mkdir(parents=True, exist_ok=True)
-        try:
-            self._database = sqlite3.connect(self.folder / "pool.db")
-            self._fill(passages)
-        except BaseException:
-            self.close()
-            raise
+    def __init__(self, passages: Iterable[Labels]) -> None:
+        """Reads all passages, as `Labeller` gives them, into a temporary folder that goes with the pool."""
+        self._temporary = tempfile.TemporaryDirectory(prefix="capr-")
+        self.folder = Path(self._temporary.name)
+        self._database = sqlite3.connect(self.folder / "pool.db")
+        self._fill(passages)
 
     def _fill(self, passages: Iterable[Labels]) -> None:
         builder = tantivy.SchemaBuilder()
@@ -115,10 +104,9 @@ class Pool:
         self.close()
 
     def close(self) -> None:
-        """Lets go of the files, and removes a temporary pool."""
+        """Removes the files."""
         self._database.close()
-        if self._temporary:
-            shutil.rmtree(self.folder, ignore_errors=True)
+        self._temporary.cleanup()
 
     def __len__(self) -> int:
         return self.size
