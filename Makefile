@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SHELL := /bin/bash
 
-.PHONY: demo test lint clean
+.PHONY: demo test test-faults lint clean
 
 demo: .venv/core
 	@$(BIN)/capr samples demo
@@ -12,9 +12,16 @@ demo: .venv/core
 	@$(BIN)/capr segment demo/notes/p10-*-discharge.txt --by section
 	@echo '$$ capr annotate demo/notes/p10-*-discharge.txt'
 	@$(BIN)/capr annotate demo/notes/p10-*-discharge.txt
+	@echo '$$ capr index demo/library demo/notes demo/articles'
+	@$(BIN)/capr index demo/library demo/notes demo/articles
+	@echo '$$ capr search demo/library "Why was spironolactone stopped?" -k 3'
+	@$(BIN)/capr search demo/library "Why was spironolactone stopped?" -k 3
 
 test: .venv/test
 	$(BIN)/python -m pytest
+
+test-faults: .venv/test
+	CAPR_FAULTS=100 $(BIN)/python -m pytest tests/index/faults
 
 lint: .venv/test
 	$(BIN)/ruff check .

@@ -64,13 +64,13 @@ def test_links_lead_somewhere(path):
         assert (path.parent / target).exists(), target
 
 
-def test_the_examples_of_the_readme_print_what_it_says(tmp_path):
+def test_the_examples_of_the_documents_print_what_they_say(tmp_path):
     environment = os.environ | {
         "COLUMNS": "80",
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
     }
     examples = 0
-    for block in re.findall(r"```console\n(.*?)```", page("README.md"), re.DOTALL):
+    for block in re.findall(r"```console\n(.*?)```", page("README.md") + page("docs/cli.md"), re.DOTALL):
         for command, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE):
             result = subprocess.run(
                 command, shell=True, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from capr import samples
 from capr.annotate import Mention, Query, Vocabulary
 from capr.documents import CaprError, Document, ReadError, Span, read
+from capr.search import Hit, Library, Results
 from capr.segment import Passage, Section, passages, sections, sentences, uniform
 
 if TYPE_CHECKING:
@@ -16,10 +17,13 @@ __version__ = "0.1.0"
 __all__ = [
     "CaprError",
     "Document",
+    "Hit",
+    "Library",
     "Mention",
     "Passage",
     "Query",
     "ReadError",
+    "Results",
     "Section",
     "Span",
     "Vocabulary",

@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from capr.annotate.context import context, read_rules, rules
@@ -78,3 +80,10 @@ def test_an_ill_formed_rule_is_told_with_file_line_fact_and_fix(row, fact):
     assert str(error.value).startswith("rules.tsv, line 3: ")
     assert fact in str(error.value)
     assert "Fix: " in str(error.value)
+
+
+@pytest.mark.parametrize("text", ["Denies nausea, chest pain or dyspnea.", "No fever, skin rash or heart failure."])
+def test_a_symptom_that_begins_with_a_part_of_the_body_does_not_end_a_list(text):
+    for word in re.findall(r"chest pain|dyspnea|skin rash|heart failure", text):
+        begin = text.index(word)
+        assert "negated" in context(text, Span(begin, begin + len(word)))

@@ -12,14 +12,22 @@ import typer
 import capr
 from capr.cli import (
     annotate,
+    compact,
+    encode,
     evaluate_entities,
+    export,
     headings,
+    index,
     read,
+    remove,
     samples,
+    search,
     segment,
+    stats,
     suggest,
     supervise,
     train_tagger,
+    verify,
 )
 from capr.documents import CaprError
 
@@ -36,6 +44,14 @@ typer_app.command("headings")(headings.command)
 typer_app.command("annotate")(annotate.command)
 typer_app.command("suggest")(suggest.command)
 typer_app.command("supervise")(supervise.command)
+typer_app.command("index")(index.command)
+typer_app.command("search")(search.command)
+typer_app.command("remove")(remove.command)
+typer_app.command("encode")(encode.command)
+typer_app.command("stats")(stats.command)
+typer_app.command("verify")(verify.command)
+typer_app.command("compact")(compact.command)
+typer_app.command("export")(export.command)
 typer_app.command("samples")(samples.command)
 
 train_app = typer.Typer(help="Train a model.", no_args_is_help=True, rich_markup_mode=None)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Annotated, TypeVar
 
 import typer
@@ -34,6 +36,21 @@ Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first proble
 Replace = Annotated[
     bool, typer.Option("--replace", help="Allow an id twice; whoever keeps the documents keeps the later one.")
 ]
+LibraryFolder = Annotated[Path, typer.Argument(metavar="LIBRARY", help="The folder of the library.")]
+Encoder = Annotated[
+    str | None,
+    typer.Option(
+        "--encoder", metavar="FOLDER", help="The model that makes the vectors; the one used before if not given."
+    ),
+]
+Filter = Annotated[
+    list[str] | None,
+    typer.Option("--filter", metavar="NAME=VALUE", help="Only such documents; may be repeated."),
+]
+VocabularyTables = Annotated[
+    list[Path] | None,
+    typer.Option("--vocabulary", metavar="CSV", help="Add names of your own: code, name, synonyms."),
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON Lines instead of a table.")]
 
 SHOWN_PROBLEMS, SHOWN_NOTICES = 100, 5
@@ -52,18 +69,23 @@ class Documents:
         strict: bool,
         replace: bool,
         speed: int = FAST,
+        what: str = "read",
     ) -> None:
-        """Begins to read; `speed` is how many bytes the command works through in a second: less needs no bar."""
+        """Begins to read; `speed` is how many bytes the command works through in a second: less needs no bar.
+
+        `what` the command does with documents, or could not do.
+        """
+        self._what = what
         self._speed = speed
         self.console = terminal(stderr=True)
-        self._notices = 0
+        self._notices = self._problems = 0
         self.reading: Reading = capr.read(
             files,
             format=format,
             columns=_columns(column or []),
             strict=strict,
             replace=replace,
-            on_problem=self._tell,
+            on_problem=self.tell,
         )
 
     def documents(self) -> Iterator[Document]:
@@ -73,33 +95,40 @@ class Documents:
             return
         columns = (
             BarColumn(),
-            TextColumn("{task.percentage:3.0f} %  {task.fields[count]:,} documents "),
+            TextColumn("{task.percentage:3.0f} %  {task.fields[count]:,} documents{task.fields[rate]} "),
             TimeRemainingColumn(),
         )
         with Progress(*columns, console=self.console, transient=True) as progress:
-            task = progress.add_task("", total=self.reading.size, count=0)
+            task = progress.add_task("", total=self.reading.size, count=0, rate="")
+            start = time.monotonic()
             for document in self.reading:
                 if self._speed < FAST or self.reading.documents % 100 == 0:
-                    progress.update(task, completed=self.reading.position, count=self.reading.documents)
+                    count = self.reading.documents
+                    rate = f" ({count / max(time.monotonic() - start, 0.1):,.0f}/s)"
+                    progress.update(task, completed=self.reading.position, count=count, rate=rate)
                 yield document
 
     def finish(self) -> None:
         """Sums up the problems and leaves with the exit code that says whether there were any."""
-        errors = self.reading.errors
+        errors = self._problems
         if self._notices > SHOWN_NOTICES:
             self.console.print(f"... and {self._notices - SHOWN_NOTICES:,} more notices, which lost nothing.")
         if errors > SHOWN_PROBLEMS:
             self.console.print(f"... and {errors - SHOWN_PROBLEMS:,} more problems.")
         if errors:
-            self.console.print(f"{counted(errors, 'problem')}: what is named above could not be read; the rest was.")
+            self.console.print(
+                f"{counted(errors, 'problem')}: what is named above could not be {self._what}; the rest was."
+            )
             raise typer.Exit(1)
 
-    def _tell(self, problem: Problem) -> None:
+    def tell(self, problem: Problem) -> None:
+        """Shows a problem or a notice."""
         if isinstance(problem, Notice):
             self._notices += 1
             shown = self._notices <= SHOWN_NOTICES
         else:
-            shown = self.reading.errors <= SHOWN_PROBLEMS
+            self._problems += 1
+            shown = self._problems <= SHOWN_PROBLEMS
         if shown:
             self.console.print(str(problem))
 
@@ -133,6 +162,29 @@ def counting(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:
         for item in items:
             yield item
             progress.advance(task)
+
+
+@contextmanager
+def progress(what: str) -> Iterator[Callable[[int, int], None]]:
+    """What long work tells of its progress, done and in all: a bar with the speed and the time left, on a terminal."""
+    columns = (
+        BarColumn(),
+        TextColumn(f"{{task.completed:,}} of {{task.total:,}} {what} ({{task.fields[rate]}}/s) "),
+        TimeRemainingColumn(),
+    )
+    start = time.monotonic()
+    console = terminal(stderr=True)
+    with Progress(*columns, console=console, transient=True, disable=not sys.stderr.isatty()) as bar:
+        task: TaskID | None = None
+
+        def tell(done: int, total: int) -> None:
+            nonlocal task
+            if task is None:
+                task = bar.add_task("", total=total, rate="")
+            rate = f"{done / max(time.monotonic() - start, 0.1):,.0f}"
+            bar.update(task, completed=done, total=total, rate=rate)
+
+        yield tell
 
 
 def terminal(stderr: bool = False) -> Console:

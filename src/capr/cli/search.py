@@ -1,0 +1,187 @@
+"""`capr search`: the passages that answer a query."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from capr.annotate import Query, Vocabulary
+from capr.cli import inputs
+from capr.cli.annotate import SIGNS
+from capr.documents import CaprError, Span
+from capr.search import Hit, Library, Results
+
+
+class Mode(StrEnum):
+    """First stages."""
+
+    hybrid = "hybrid"
+    lexical = "lexical"
+    dense = "dense"
+
+
+class Fusion(StrEnum):
+    """Ways to join two rankings."""
+
+    reciprocal = "reciprocal"
+    scores = "scores"
+
+
+class Group(StrEnum):
+    """What hits may stand for."""
+
+    document = "document"
+    patient = "patient"
+
+
+class Flag(StrEnum):
+    """What a mention may be."""
+
+    negated = "negated"
+    possible = "possible"
+    hypothetical = "hypothetical"
+    historical = "historical"
+    family = "family"
+
+
+FIRST = 300  # characters of a passage without evidence
+
+
+def command(
+    library: inputs.LibraryFolder,
+    query: Annotated[
+        str,
+        typer.Argument(metavar="QUERY", help='A question, or words with operators: "a phrase", -word, field:value.'),
+    ] = "",
+    entity: Annotated[str, typer.Option("--entity", help="Instead of a query: what to look for.")] = "",
+    aspect: Annotated[str, typer.Option("--aspect", help="What about it.")] = "",
+    k: Annotated[int, typer.Option("-k", "--k", help="Passages to find, at most.")] = 10,
+    filter: inputs.Filter = None,
+    without: Annotated[
+        list[Flag] | None, typer.Option("--without", help="Only where the entity is not so; may be repeated.")
+    ] = None,
+    mode: Annotated[Mode, typer.Option("--mode", help="Compare words, meanings, or both.")] = Mode.hybrid,
+    fusion: Annotated[Fusion, typer.Option("--fusion", help="How both are joined.")] = Fusion.reciprocal,
+    group: Annotated[Group | None, typer.Option("--group", help="One hit for each.")] = None,
+    neighbours: Annotated[
+        int, typer.Option("--neighbours", min=0, help="Passages before and after each hit to show.")
+    ] = 0,
+    encoder: inputs.Encoder = None,
+    ranker: Annotated[
+        str | None, typer.Option("--ranker", metavar="FOLDER", help="A model that re-ranks the best passages.")
+    ] = None,
+    vocabulary: inputs.VocabularyTables = None,
+    whole: Annotated[bool, typer.Option("--whole", help="Show whole passages, not only what matters.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Show what each stage of the search said.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with hits.")] = False,
+) -> None:
+    """Find passages that answer a question, or that are about an aspect of an entity.
+
+    Other names of an entity are found, too. Filters are name=value, name!=value, name=@FILE (a value on each line),
+    date=2023-01..2023-06; values may end in *. Hits show where they stand, and the sentences that matter.
+
+    Example: capr search library --entity asthma --aspect "family history" --without negated
+    """
+    if bool(query.strip()) == bool(entity or aspect):
+        raise CaprError("there is no query, or two of them. Fix: write a query, or --entity and --aspect.")
+    asked = Query(query) if query.strip() else Query(entity=entity, aspect=aspect)
+    conditions = [*(filter or ()), *(f"without={flag}" for flag in without or ())]
+    tables = Vocabulary.load(*vocabulary or ())
+    with Library(library, encoder=encoder, ranker=ranker, vocabulary=tables) as kept:
+        results = kept.search(
+            asked, k, filters=conditions, mode=mode, fusion=fusion, group=group, neighbours=neighbours
+        )
+    if as_json:
+        sys.stdout.write(json.dumps(results.as_json(), ensure_ascii=False, default=str) + "\n")
+        return
+    _show(results, inputs.terminal(), whole, explain)
+    notes = inputs.terminal(stderr=True)
+    for notice in results.notices:
+        notes.print(f"Note: {notice}")
+
+
+def _show(results: Results, console: Console, whole: bool, explain: bool) -> None:
+    for words, others in results.expanded.items():
+        if others:
+            console.print(f"{words}: also {', '.join(others)}", style="dim")
+    for number, hit in enumerate(results, 1):
+        console.print(f"{number}. {inputs.printable(_place(hit))}", style="bold")
+        console.print(Padding(inputs.printable(_origin(hit)), (0, 0, 0, 3)), style="dim")
+        before = [n for n in hit.neighbours if n.span < hit.passage.span]
+        for near in before:
+            console.print(Padding(inputs.printable(near.text), (0, 0, 0, 3)), style="dim")
+        console.print(Padding(_shown(hit, whole, console.color_system is not None), (0, 0, 0, 3)))
+        for near in hit.neighbours[len(before) :]:
+            console.print(Padding(inputs.printable(near.text), (0, 0, 0, 3)), style="dim")
+        if explain:
+            said = ", ".join(f"{name} {stage.rank}. ({stage.score:.3f})" for name, stage in hit.stages.items())
+            console.print(Padding(f"score {hit.score:.3f}: {said}", (0, 0, 0, 3)), style="dim")
+        if hit.others:
+            places = ", ".join(f"{other.document} {_range(other.passage.span)}" for other in hit.others)
+            console.print(Padding(inputs.printable(f"also {places}"), (0, 0, 0, 3)), style="dim")
+    console.print(
+        f"{inputs.counted(len(results), 'passage' if not _has_groups(results) else 'group')} ({results.mode})"
+    )
+
+
+def _has_groups(results: Results) -> bool:
+    return any(hit.group for hit in results)
+
+
+def _range(span: Span) -> str:
+    return f"[{span.begin}, {span.end})"
+
+
+def _place(hit: Hit) -> str:
+    group = f"{hit.group}: " if hit.group and hit.group != hit.document else ""
+    return f"{group}{hit.document} {_range(hit.passage.span)} {' | '.join(hit.headings)}".rstrip()
+
+
+def _origin(hit: Hit) -> str:
+    told = [hit.metadata.get(name) for name in ("patient", "date", "type")]
+    return ", ".join(str(part) for part in (*told, hit.title) if part)
+
+
+def _shown(hit: Hit, whole: bool, in_colour: bool) -> Text:
+    """The passage, or its sentences that matter, with highlights in colour or brackets and the context of mentions."""
+    text = Text()
+    spans = [hit.passage.span] if whole else list(_pieces(hit))
+    for number, span in enumerate(spans):
+        if span.begin > (spans[number - 1].end + 2 if number else hit.passage.span.begin):
+            text.append("... ")
+        position = span.begin
+        for mark in hit.highlights:
+            if mark.begin < position or mark.end > span.end:
+                continue
+            text.append(_flat(hit, Span(position, mark.begin), whole))
+            words = _flat(hit, mark, whole)
+            text.append(words if in_colour else f"[{words}]", style="bold yellow")
+            for mention in hit.mentions:
+                if mark.covers(mention.span):
+                    text.append("".join(f" [{SIGNS[flag]}]" for flag in mention.context), style="dim")
+            position = mark.end
+        text.append(_flat(hit, Span(position, span.end), whole) + " ")
+    if spans and spans[-1].end < hit.passage.span.end:
+        text.append("...")
+    text.rstrip()
+    return text
+
+
+def _pieces(hit: Hit) -> Iterator[Span]:
+    """The sentences that matter, in the order of the text; the first characters, if none does."""
+    spans = sorted(sentence.span for sentence in hit.sentences)
+    yield from spans or [Span(hit.passage.span.begin, min(hit.passage.span.end, hit.passage.span.begin + FIRST))]
+
+
+def _flat(hit: Hit, span: Span, whole: bool) -> str:
+    """A piece of text; line breaks are shown only in whole passages."""
+    piece = inputs.printable(hit[span])
+    return piece if whole else piece.replace("\r", " ").replace("\n", " ")

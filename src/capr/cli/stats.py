@@ -1,0 +1,48 @@
+"""`capr stats`: how much is in a library?"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+from rich import box
+from rich.table import Table
+
+from capr.cli import inputs
+from capr.search import Library
+
+
+def command(
+    library: inputs.LibraryFolder,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Count what a library holds, and list the fields by which it can be filtered.
+
+    Example: capr stats library
+    """
+    with Library(library) as kept:
+        stats = kept.stats()
+    if as_json:
+        sys.stdout.write(json.dumps(asdict(stats), ensure_ascii=False) + "\n")
+        return
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column()
+    table.add_column(justify="right")
+    for name in ("documents", "patients", "passages", "characters", "mentions", "vectors"):
+        table.add_row(name, f"{getattr(stats, name):,}")
+    for part, size in stats.disk.items():
+        table.add_row(f"disk: {part}", f"{size / 1e6:,.1f} MB")
+    console = inputs.terminal()
+    console.print(table)
+    encoder = stats.encoder
+    console.print(f"encoder: {f'{encoder.name} ({encoder.dimensions} dimensions)' if encoder else 'none'}")
+    fields = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    fields.add_column("field")
+    fields.add_column("documents", justify="right")
+    for name, count in stats.fields.items():
+        fields.add_row(inputs.printable(name), f"{count:,}")
+    if stats.fields:
+        console.print(fields)

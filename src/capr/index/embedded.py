@@ -1,0 +1,401 @@
+"""The engine that ships: SQLite is the truth, tantivy and the bits of the vectors are derived from it."""
+
+from __future__ import annotations
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from shutil import rmtree
+from typing import Any, TypeVar
+
+import numpy as np
+
+from capr.documents import CaprError, Document
+from capr.index.filters import Filters
+from capr.index.lock import writer_lock
+from capr.index.postings import Postings
+from capr.index.protocol import Clause, EncoderIdentity, Found, Prepared, Stats, Stored, Vector
+from capr.index.store import Store
+from capr.index.vectors import Vectors, VectorsWriter
+from capr.index.words import DamagedError, Words, WordsWriter, asks, stem
+
+log = logging.getLogger("capr")
+CHECKED = 64_000_000  # bytes of a derived index whose checksums are compared whenever it is opened
+BATCH = 2000  # passages or vectors that are taken into a derived index at once
+NARROW = 0.02  # a filter that leaves a smaller share is applied by the index of words itself
+LISTED = 5000  # passages that must (not) have some words, and are looked up beforehand if they are no more
+ATTEMPTS = 3  # to open a derived index before it counts as damaged
+PATIENCE = 2.0  # seconds that a writer waits for a reader that brings the derived indexes up to date
+Found_ = TypeVar("Found_")
+DAMAGE = (OSError, ValueError, TypeError, KeyError, DamagedError)  # what opening a damaged index may raise
+
+
+@dataclass(frozen=True)
+class View:
+    """The derived indexes in one state."""
+
+    generation: int
+    words: Words
+    vectors: Vectors | None
+    postings: Postings
+    behind: bool
+
+
+class EmbeddedIndex:
+    """A folder that keeps documents and finds passages; see `Index`."""
+
+    def __init__(self, folder: Path, create: bool = False) -> None:
+        if create:
+            try:
+                folder.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise CaprError(f"{folder} cannot be made ({error.strerror}). Fix: name another folder.") from error
+        if not folder.is_dir():
+            raise CaprError(f"there is no library {folder}. Fix: make one with capr index {folder} FILE...")
+        self.folder = folder
+        self.store = Store(folder, create)
+        self._changing = threading.Lock()
+        self._view: View | None = None
+
+    def close(self) -> None:
+        self._view = None
+        self.store.close()
+
+    # --- writing ---
+
+    @contextmanager
+    def writing(self) -> Iterator[EmbeddedWriter]:
+        with self._writing(PATIENCE) as writer:
+            yield writer
+
+    @contextmanager
+    def _writing(self, wait: float) -> Iterator[EmbeddedWriter]:
+        with writer_lock(self.folder, wait), self.store.errors():
+            writer = EmbeddedWriter(self)
+            try:
+                writer.catch_up()  # with what a process has left that was killed
+                yield writer
+            finally:
+                writer.close()
+
+    # --- finding ---
+
+    def view(self) -> View:
+        """The derived indexes as they are now; brought up to date first, if no other process is about to do so."""
+        with self.store.errors():
+            generation = self.store.generation()
+            view = self._view
+            if view is not None and view.generation == generation and not view.behind:
+                return view
+            with self._changing:
+                if self._view is view:
+                    self._view = self._opened(generation)
+                assert self._view is not None
+                return self._view
+
+    def _opened(self, generation: int) -> View:
+        words, vectors = self._words(), self._vectors()
+        if self._behind(words, vectors):
+            try:
+                with self._writing(0 if words else PATIENCE):
+                    pass
+            except CaprError as error:  # a writer is at work and will do it, or nobody may
+                log.debug("the derived indexes of %s are behind: %s", self.folder, error)
+            words, vectors = self._words(), self._vectors()
+        if words is None:
+            fix = "give this user the right to write there, check the disk, or wait for the process that writes"
+            raise CaprError(f"{self.folder / 'words'} is not there and cannot be made now. Fix: {fix}.")
+        if vectors and vectors.state.source != self.store.source():
+            vectors = None
+        return View(generation, words, vectors, Postings(self.store), self._behind(words, vectors))
+
+    def _behind(self, words: Words | None, vectors: Vectors | None) -> bool:
+        passage, vector, removed = self.store.last()
+        encoder = self.store.encoder()
+        if words is None or (words.through, words.removed) != (passage, removed):
+            return True
+        return encoder is not None and (
+            vectors is None or vectors.state.through != vector or vectors.state.source != self.store.source()
+        )
+
+    def _words(self) -> Words | None:
+        found: Words | None = self._sound("words", Words)
+        return found
+
+    def _vectors(self) -> Vectors | None:
+        found: Vectors | None = self._sound("vectors", Vectors)
+        return found
+
+    def _sound(self, name: str, kind: type[Any]) -> Any:
+        """A derived index, or None if it is not there or damaged."""
+        folder = self.folder / name
+        for attempt in range(ATTEMPTS):
+            if attempt:
+                time.sleep(0.1)  # a writer may have exchanged files just now
+            if not (folder / "state.json").exists():
+                return None
+            try:
+                found = kind(folder)
+                damaged = found.damaged() if found.size() <= CHECKED else []
+            except DAMAGE as error:
+                damaged = [str(error)]
+            if not damaged:
+                return found
+        log.warning("%s is damaged (%s); it is made again from the documents", folder, ", ".join(damaged))
+        return None
+
+    def rebuild(self, *names: str) -> None:
+        """Makes derived indexes (`words`, `vectors`) again from the documents."""
+        with writer_lock(self.folder, PATIENCE), self.store.errors():
+            for name in names:
+                rmtree(self.folder / name, ignore_errors=True)
+            writer = EmbeddedWriter(self)
+            try:
+                writer.catch_up()
+            finally:
+                writer.close()
+        self._view = None
+
+    def compact(self) -> int:
+        """Frees the room of what was removed, and gives how many bytes that was."""
+        before = sum(self.stats().disk.values())
+        with writer_lock(self.folder, PATIENCE), self.store.errors():
+            with self.store.changing():
+                self.store.compact_removed()
+            self.store.database.execute("VACUUM")
+            self.store.database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self.rebuild("words", "vectors")
+        return before - sum(self.stats().disk.values())
+
+    def _healing(self, search: Callable[[View], Found_]) -> Found_:
+        """What a search gives; after the index of words was made again, if it proves to be damaged."""
+        try:
+            return search(self.view())
+        except DamagedError as error:
+            log.warning("%s is damaged (%s); it is made again", self.folder / "words", error)
+            self.rebuild("words")
+            return search(self.view())
+
+    def lexical(self, clauses: Sequence[Clause], k: int, filters: Filters) -> list[Found]:
+        return self._healing(lambda view: self._lexical(view, clauses, k, filters))
+
+    def _lexical(self, view: View, clauses: Sequence[Clause], k: int, filters: Filters) -> list[Found]:
+        allowed, passing = self._allowed(view, filters)
+        if not passing:
+            return []
+        if passing < NARROW * view.postings.passages:
+            return view.words.search(clauses, k, filters, allowed)
+        limit = int(1.2 * k * view.postings.passages / passing) if filters else k
+        return view.words.search(clauses, k, None, allowed, limit)
+
+    def dense(self, vector: Vector, k: int, filters: Filters, clauses: Sequence[Clause] = ()) -> list[Found]:
+        return self._healing(lambda view: self._dense(view, vector, k, filters, clauses))
+
+    def _dense(self, view: View, vector: Vector, k: int, filters: Filters, clauses: Sequence[Clause]) -> list[Found]:
+        if view.vectors is None or not len(view.vectors):
+            return []
+        allowed, passing = self._allowed(view, filters)
+        conditions = [clause for clause in clauses if clause.occur != "should" and asks(clause)]
+        if not conditions:
+            return view.vectors.search(vector, k, allowed, bool(filters)) if passing else []
+        for clause in conditions:  # words that few passages have become a filter
+            found = view.words.search([Clause(clause.words, clause.fields, "must")], LISTED)
+            if len(found) < LISTED:
+                chosen = np.zeros_like(allowed)
+                chosen[[f.number for f in found if f.number < len(allowed)]] = True
+                allowed = allowed & (chosen if clause.occur == "must" else ~chosen)
+        limit = k
+        while True:
+            nearest = view.vectors.search(vector, limit, allowed, True)
+            passed = view.words.among(conditions, [f.number for f in nearest])
+            chosen_ones = [f for f in nearest if f.number in passed]
+            if len(chosen_ones) >= k or len(nearest) < limit:
+                return chosen_ones[:k]
+            limit *= 4
+
+    def _allowed(self, view: View, filters: Filters) -> tuple[Any, int]:
+        """By number, whether a passage may be found; and how many may."""
+        with self.store.errors():
+            return view.postings.allowed(self.store, filters)
+
+    def rarity(self, words: Sequence[str]) -> list[float]:
+        view = self.view()
+        counts = [view.words.frequency(word) for word in words]
+        if view.postings.passages < len(view.postings.alive) - 1:  # what was removed may still be counted
+            there = (view.words.search([Clause(word, {"text": 1.0})], 1) for word in words)
+            counts = [count if found else 0 for count, found in zip(counts, there, strict=True)]
+        total = max(len(view.words), *counts, 0)
+        return [math.log(1 + (total - count + 0.5) / (count + 0.5)) if count else 0.0 for count in counts]
+
+    def stems(self, words: Sequence[str]) -> list[str]:
+        return [stem(word) for word in words]
+
+    # --- what is there ---
+
+    def digests(self, ids: Sequence[str]) -> Mapping[str, bytes]:
+        with self.store.errors():
+            return self.store.digests(ids)
+
+    def vectors_of(self, content: bytes) -> Sequence[Vector] | None:
+        return self.store.vectors_of(content)
+
+    def passages(self, numbers: Sequence[int]) -> Mapping[int, Stored]:
+        return self.store.passages(list(numbers))
+
+    def groups(self, numbers: Sequence[int], by: str) -> Mapping[int, str]:
+        with self.store.errors():
+            return self.store.groups(list(numbers), by)
+
+    def neighbours(self, number: int, distance: int) -> list[Stored]:
+        with self.store.reading():
+            numbers = self.store.neighbours(number, distance)
+            found = self.store.passages(numbers)
+        return [found[number] for number in numbers]
+
+    def without_vectors(self, limit: int) -> list[Stored]:
+        with self.store.reading():
+            numbers = self.store.without_vectors(limit)
+            found = self.store.passages(numbers)
+        return [found[number] for number in numbers]
+
+    def document(self, id: str) -> Document | None:
+        return self.store.document(id)
+
+    def documents(self, filters: Filters | None = None) -> Iterator[Document]:
+        if not filters:
+            yield from (document for _, document in self.store.documents())
+            return
+        for id in self.ids(filters):
+            document = self.store.document(id)
+            if document is not None:
+                yield document
+
+    def ids(self, filters: Filters) -> list[str]:
+        with self.store.errors():
+            return self.view().postings.ids(self.store, filters)
+
+    def has(self, name: str) -> bool:
+        with self.store.errors():
+            return self.store.has(name)
+
+    def values(self, name: str, limit: int) -> list[tuple[str, int]]:
+        with self.store.errors():
+            return self.store.values(name, limit)
+
+    def notices(self) -> list[str]:
+        view = self.view()
+        if not view.behind:
+            return []
+        return [
+            f"the newest documents of {self.folder} cannot be found yet; whoever may write there brings it up to date"
+        ]
+
+    def encoder(self) -> EncoderIdentity | None:
+        with self.store.errors():
+            return self.store.encoder()
+
+    def stats(self) -> Stats:
+        with self.store.errors():
+            counts = self.store.counts()
+            disk = {"documents": sum(f.stat().st_size for f in self.folder.glob("library.db*"))}
+            for name in ("words", "vectors"):
+                if (self.folder / name).is_dir():
+                    disk[name] = sum(file.stat().st_size for file in (self.folder / name).iterdir())
+            return Stats(**counts, encoder=self.store.encoder(), disk=disk)
+
+
+class EmbeddedWriter:
+    """Changes the truth first; the derived indexes follow, and catch up later if they could not."""
+
+    def __init__(self, index: EmbeddedIndex) -> None:
+        self._index, self._store = index, index.store
+        self._pending: list[Callable[[], object]] = []
+        self._words: WordsWriter | None = None
+        self._has: tuple[int, int] | None = None  # the last passage and removal that the index of words has
+        self._vectors: VectorsWriter | None = None
+
+    def add(self, prepared: Prepared) -> None:
+        self._pending.append(lambda: self._store.add(prepared))
+
+    def remove(self, ids: Iterable[str]) -> int:
+        wanted = list(ids)
+        with self._store.errors():
+            known = len(self._store.digests(wanted))
+        self._pending.append(lambda: self._store.remove(wanted))
+        return known
+
+    def set_encoder(self, encoder: EncoderIdentity) -> None:
+        self._pending.append(lambda: self._store.set_encoder(encoder))
+
+    def set_vectors(self, vectors: Mapping[int, Vector]) -> None:
+        self._pending.append(lambda: self._store.set_vectors(vectors))
+
+    def commit(self) -> None:
+        pending, self._pending = self._pending, []
+        if pending:
+            with self._store.changing():
+                for change in pending:
+                    change()
+            self.catch_up()
+
+    def catch_up(self) -> None:
+        """Takes into the derived indexes what they do not have yet; one that is damaged is made again."""
+        try:
+            self._catch_up_words()
+            self._catch_up_vectors()
+        except (
+            OSError,
+            ValueError,
+            DamagedError,
+        ) as error:  # a full disk: the documents are safe, and it can be done later
+            self._words = self._has = self._vectors = None
+            log.warning("%s: the derived indexes are behind (%s); they catch up later", self._index.folder, error)
+
+    def _catch_up_words(self) -> None:
+        store, folder = self._store, self._index.folder / "words"
+        passage, _, removed = store.last()
+        if self._has is None:
+            words = self._index._words()
+            self._has = (words.through, words.removed) if words else (-1, 0)
+        if self._has == (passage, removed):
+            return
+        through, gone = self._has
+        taken_over = self._words is None
+        if self._words is None:
+            if through < 0 and folder.exists():
+                rmtree(folder)
+            self._words = WordsWriter(folder)
+        for row in store.removed_since(gone):
+            self._words.remove(row.document)
+        for document, passages in store.passages_since(through):
+            if taken_over:
+                self._words.remove(document)  # what a killed process has left of it
+            self._words.add(document, passages)
+        self._words.commit(passage, removed)
+        self._has = passage, removed
+
+    def _catch_up_vectors(self) -> None:
+        encoder = self._store.encoder()
+        if encoder is None:
+            return
+        source = self._store.source()
+        if self._vectors is None or self._vectors.state.source != source:
+            if self._index._vectors() is None:
+                rmtree(self._index.folder / "vectors", ignore_errors=True)
+            self._vectors = VectorsWriter(self._index.folder / "vectors", source, encoder.dimensions)
+        _, through, _ = self._store.last()
+        while self._vectors.state.through < through or not self._vectors.state.sums:
+            rows = self._store.codes_since(self._vectors.state.through, BATCH)
+            last = rows[-1][0] if len(rows) == BATCH else through
+            self._vectors.append([number for _, number, _ in rows], [code for *_, code in rows], last)
+
+    def close(self) -> None:
+        """Waits for what tantivy does in the background."""
+        if self._words is not None:
+            self._words.close()
+            self._words = None

@@ -1,0 +1,142 @@
+"""Models in folders: `model.onnx`, `tokenizer.json` and `manifest.json`, run by ONNX Runtime."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from capr.documents import CaprError
+
+FILES = ("model.onnx", "tokenizer.json", "manifest.json")
+FIX = f"name a folder with {', '.join(FILES[:2])} and {FILES[2]}"
+KINDS = ("encoder", "ranker")
+LEAST = 4  # word pieces: two marks, and something between
+POOLINGS = ("cls", "mean")
+Floats = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """What a program must know of a model.
+
+    Attributes:
+        name: by which people know it.
+        kind: `encoder` (texts to vectors) or `ranker` (query and passage to a score).
+        dimensions: of an encoder's vectors.
+        pooling: of an encoder's token vectors: `cls` or `mean`.
+        pieces: word pieces that it reads, at most.
+        query: put before a query.
+        passage: put before a passage.
+    """
+
+    name: str
+    kind: str = "encoder"
+    dimensions: int = 0
+    pooling: str = "cls"
+    pieces: int = 256
+    query: str = ""
+    passage: str = ""
+
+
+class OnnxModel:
+    """Runs the model of a folder.
+
+    Raises:
+        CaprError: a file is missing or is not what it should be.
+    """
+
+    def __init__(self, folder: Path, kind: str, threads: int = 0) -> None:
+        import onnxruntime  # takes a while, which those who do without it need not wait
+        from tokenizers import Tokenizer
+
+        self.folder = folder
+        self.manifest = read_manifest(folder, kind)
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = threads
+        options.log_severity_level = 3
+        # Threads that wait busily for the next text slow down everything else that a search does.
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        try:
+            model = str(folder / "model.onnx")
+            self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+            self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+        except Exception as error:  # each library has its own
+            said = str(error).splitlines()[0] if str(error) else type(error).__name__
+            fix = "copy the folder again, or export the model again"
+            raise CaprError(f"the model in {folder} cannot be loaded ({said}). Fix: {fix}.") from error
+        self._inputs = {entry.name for entry in self._session.get_inputs()}
+        if unknown := self._inputs - {"input_ids", "attention_mask", "token_type_ids"}:
+            fact = f"it wants {', '.join(sorted(unknown))}"
+            fix = "export it with the inputs input_ids, attention_mask and, if it needs them, token_type_ids"
+            raise CaprError(f"the model in {folder} cannot be run: {fact}. Fix: {fix}.")
+        self._tokenizer.enable_truncation(self.manifest.pieces)
+        self._tokenizer.no_padding()
+
+    def run(self, texts: Sequence[str] | Sequence[tuple[str, str]], batch: int = 32) -> Floats:
+        """The pooled output for each text or pair of texts: (texts, outputs)."""
+        encodings = self._tokenizer.encode_batch_fast(list(texts))
+        order = sorted(range(len(texts)), key=lambda i: len(encodings[i].ids))  # of like length, so little padding
+        parts = [order[begin : begin + batch] for begin in range(0, len(order), batch)]
+        found = None
+        for part in parts:
+            pooled = self._run([encodings[i] for i in part])
+            if found is None:
+                found = np.zeros((len(texts), pooled.shape[1]), np.float32)
+            found[part] = pooled
+        return np.zeros((0, self.manifest.dimensions), np.float32) if found is None else found
+
+    def _run(self, encodings: Sequence[Any]) -> Floats:
+        shape = len(encodings), max(len(encoding.ids) for encoding in encodings)
+        given = {name: np.zeros(shape, np.int64) for name in ("input_ids", "attention_mask", "token_type_ids")}
+        for row, encoding in enumerate(encodings):
+            length = len(encoding.ids)
+            given["input_ids"][row, :length] = encoding.ids
+            given["attention_mask"][row, :length] = 1
+            given["token_type_ids"][row, :length] = encoding.type_ids
+        (states, *_) = self._session.run(None, {name: given[name] for name in self._inputs})
+        if states.ndim == 2:  # (texts, outputs)
+            pooled: Floats = states
+        elif self.manifest.pooling == "mean":  # from (texts, pieces, dimensions)
+            mask = given["attention_mask"][:, :, None]
+            pooled = (states * mask).sum(1) / mask.sum(1)
+        else:
+            pooled = states[:, 0]
+        return pooled.astype(np.float32, copy=False)
+
+
+def read_manifest(folder: Path, kind: str) -> Manifest:
+    """The manifest of a folder that holds a model of that kind."""
+    for name in FILES:
+        if not (folder / name).is_file():
+            raise CaprError(f"{folder} is no {kind}: it has no {name}. Fix: {FIX}.")
+    try:
+        manifest = Manifest(**json.loads((folder / "manifest.json").read_text("utf-8")))
+    except (ValueError, TypeError) as error:
+        raise CaprError(f"{folder / 'manifest.json'} cannot be understood ({error}). Fix: {FIX}.") from error
+    numbers = (manifest.dimensions, manifest.pieces)
+    texts = (manifest.name, manifest.query, manifest.passage)
+    if not (all(type(n) is int and n >= 0 for n in numbers) and all(isinstance(text, str) for text in texts)):
+        fact = "dimensions and pieces have to be whole numbers, and name, query and passage texts"
+        raise CaprError(f"{folder / 'manifest.json'} cannot be understood: {fact}. Fix: {FIX}.")
+    if manifest.pieces < LEAST:
+        raise CaprError(f"{folder / 'manifest.json'} has pieces {manifest.pieces}. Fix: at least {LEAST}.")
+    if manifest.kind != kind or manifest.pooling not in POOLINGS:
+        fact = f"kind {manifest.kind!r}, pooling {manifest.pooling!r}"
+        raise CaprError(f"{folder / 'manifest.json'} has {fact}, which is no {kind}. Fix: {FIX} of that kind.")
+    return manifest
+
+
+def digest(folder: Path) -> str:
+    """By which a model is known, wherever it lies."""
+    total = hashlib.sha256()
+    for name in FILES:
+        with (folder / name).open("rb") as file:
+            total.update(hashlib.file_digest(file, "sha256").digest())
+    return total.hexdigest()[:32]

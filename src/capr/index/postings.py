@@ -1,0 +1,123 @@
+"""Which passages pass a filter: the numbers of documents and passages as arrays, kept while nothing changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from capr.index.filters import DAY, ENTITY, PASSAGE_NAMES, Condition, Filters
+from capr.index.store import Store
+
+KEPT = 16  # filters whose passages are kept
+Mask = NDArray[np.bool_]
+Numbers = NDArray[np.int64]
+
+
+class Postings:
+    """The passages that are there, and those of every fact that was asked for.
+
+    Attributes:
+        alive: by number, whether a passage is there.
+        passages: how many are.
+    """
+
+    def __init__(self, store: Store) -> None:
+        last, _, _ = store.last()
+        self.alive: Mask = np.ones(last + 1, bool)
+        self.alive[0] = False
+        for row in store.removed_since(0):
+            self.alive[row.first : row.first + row.passages] = False
+        self.passages = int(self.alive.sum())
+        self._documents: tuple[Numbers, Numbers, Numbers] | None = None
+        self._days: tuple[Numbers, Numbers] | None = None
+        self._facts: dict[tuple[str, str], Numbers] = {}
+        self._masks: dict[Filters, tuple[Mask, int]] = {}
+
+    def allowed(self, store: Store, filters: Filters) -> tuple[Mask, int]:
+        """By number, whether a passage passes; and how many do."""
+        if not filters:
+            return self.alive, self.passages
+        if filters not in self._masks:
+            passing = self._passages(store, filters)
+            if len(self._masks) >= KEPT:
+                self._masks.pop(next(iter(self._masks)), None)
+            self._masks[filters] = passing, int(np.count_nonzero(passing))
+        return self._masks[filters]
+
+    def ids(self, store: Store, filters: Filters) -> list[str]:
+        """Documents that pass, or of which a passage does."""
+        numbers, first, count = self._all(store)
+        chosen = self._of_documents(store, filters)
+        if filters.entities or any(condition.name in PASSAGE_NAMES for condition in filters.conditions):
+            before = np.concatenate(([0], np.cumsum(self._passages(store, filters))))
+            chosen = chosen & (before[first + count] > before[first])
+        return store.ids(numbers[chosen].tolist())
+
+    def _passages(self, store: Store, filters: Filters) -> Mask:
+        """Passages that pass."""
+        _, first, count = self._all(store)
+        chosen = self._of_documents(store, filters)
+        if chosen.all():
+            passing = self.alive.copy()
+        else:
+            size = len(self.alive) + 1
+            edges = np.bincount(first[chosen], minlength=size) - np.bincount((first + count)[chosen], minlength=size)
+            passing = (np.cumsum(edges[: size - 1]) > 0) & self.alive
+        for condition in filters.conditions:
+            if condition.name in PASSAGE_NAMES:
+                passing &= self._with(store, condition)
+        if filters.entities:
+            passing &= self._with(store, Condition(ENTITY, filters.entity_values))
+        return passing
+
+    def _of_documents(self, store: Store, filters: Filters) -> Mask:
+        """Documents that pass what is asked of documents."""
+        numbers, _, _ = self._all(store)
+        passing = np.ones(len(numbers), bool)
+        for condition in filters.conditions:
+            if condition.name not in PASSAGE_NAMES:
+                having = self._union(store, "document", condition.name, condition.values)
+                passing &= np.isin(numbers, having, invert=condition.exclude)
+        if filters.periods:
+            days, dated = self._dated(store)
+            lows = np.searchsorted(days, [_day(since) for since, _ in filters.periods], "left")
+            highs = np.searchsorted(days, [_day(until) for _, until in filters.periods], "right")
+            within = [dated[low:high] for low, high in zip(lows, highs, strict=True)]
+            passing &= np.isin(numbers, np.concatenate(within))
+        return passing
+
+    def _with(self, store: Store, condition: Condition) -> Mask:
+        """Passages that have one of the values, or none of them."""
+        having = self._union(store, "passage", condition.name, condition.values)
+        found = np.zeros(len(self.alive), bool)
+        found[having[having < len(self.alive)]] = True
+        return ~found if condition.exclude else found
+
+    def _union(self, store: Store, of: str, name: str, values: Iterable[str]) -> Numbers:
+        parts = []
+        for value in values:
+            key = (name, value)
+            if key not in self._facts:
+                self._facts[key] = np.array(store.having(of, name, value), np.int64)
+            parts.append(self._facts[key])
+        return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+
+    def _all(self, store: Store) -> tuple[Numbers, Numbers, Numbers]:
+        """Number, first passage and number of passages of every document."""
+        if self._documents is None:
+            rows = np.array(store.extents(len(self.alive) - 1), np.int64).reshape(-1, 3)
+            self._documents = rows[:, 0].copy(), rows[:, 1].copy(), rows[:, 2].copy()
+        return self._documents
+
+    def _dated(self, store: Store) -> tuple[Numbers, Numbers]:
+        """The days in their order, and their documents."""
+        if self._days is None:
+            rows = store.having_any("document", DAY)
+            self._days = np.array([_day(day) for day, _ in rows], np.int64), np.array([n for _, n in rows], np.int64)
+        return self._days
+
+
+def _day(day: str) -> int:
+    return int(day.replace("-", ""))

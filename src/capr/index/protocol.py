@@ -1,0 +1,221 @@
+"""What search asks of an index, so that engines can be exchanged; `EmbeddedIndex` is the one that ships.
+
+Every engine has to pass the contract in tests/index/test_contract.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from capr.annotate import Mention
+from capr.documents import Document
+from capr.index.filters import Filters
+from capr.segment import Passage
+
+Vector = NDArray[np.float32]
+FIELDS = ("text", "heading", "title", "entities", "aspect")  # where words, codes and aspects are looked for
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A passage with what is known of it.
+
+    Attributes:
+        passage: where it is.
+        text: of its span.
+        aspect: what its section is about; empty if it has no heading.
+        mentions: in it.
+    """
+
+    passage: Passage
+    text: str
+    aspect: str
+    mentions: tuple[Mention, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A document that is ready to be kept.
+
+    Attributes:
+        document: itself.
+        digest: of everything that it is.
+        content: digest of what its vectors depend on; documents with the same content have the same vectors.
+        entries: its passages, in the order of the text.
+        vectors: one for each passage, of length 1; None while it is not encoded.
+    """
+
+    document: Document
+    digest: bytes
+    content: bytes
+    entries: Sequence[Entry]
+    vectors: Sequence[Vector] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """A passage that was found, with its document.
+
+    Attributes:
+        number: by which the index knows it; never used again for another.
+        entry: the passage.
+        title: of the document.
+        metadata: of the document.
+    """
+
+    number: int
+    entry: Entry
+    title: str
+    metadata: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Clause:
+    """Words that a passage should, must or must not have.
+
+    Attributes:
+        words: one word, or several that must follow each other; in `entities` a code, in `aspect` a name.
+        fields: where, each with its weight; one of them is enough.
+        occur: `should`, `must` or `not`.
+    """
+
+    words: str
+    fields: Mapping[str, float]
+    occur: str = "should"
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A passage's number and its score."""
+
+    number: int
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class EncoderIdentity:
+    """The encoder that made the vectors of an index.
+
+    Attributes:
+        name: from its manifest.
+        digest: of its files.
+        dimensions: of its vectors.
+        folder: where it was found last.
+    """
+
+    name: str
+    digest: str
+    dimensions: int
+    folder: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """How much an index holds.
+
+    Attributes:
+        documents, patients, passages, characters, mentions: how many there are.
+        vectors: passages that dense search knows.
+        encoder: that made them.
+        disk: bytes of each part of the folder.
+        fields: names by which documents can be filtered, and how many documents have each.
+    """
+
+    documents: int
+    patients: int
+    passages: int
+    characters: int
+    mentions: int
+    vectors: int
+    encoder: EncoderIdentity | None
+    disk: Mapping[str, int]
+    fields: Mapping[str, int]
+
+
+class Writer(Protocol):
+    """Changes an index. What was added or removed is there, for good and for all readers, once `commit` returns."""
+
+    def add(self, prepared: Prepared) -> None:
+        """Keeps a document; one with the same id is removed first."""
+
+    def remove(self, ids: Iterable[str]) -> int:
+        """Removes documents; the number of those that were there at the last commit."""
+
+    def set_encoder(self, encoder: EncoderIdentity) -> None:
+        """Names the encoder of all vectors to come; vectors of another one are dropped."""
+
+    def set_vectors(self, vectors: Mapping[int, Vector]) -> None:
+        """Vectors of passages that are there, by number."""
+
+    def commit(self) -> None:
+        """Makes all changes since the last commit at once."""
+
+
+class Index(Protocol):
+    """Keeps documents and finds passages. Any number of readers in any number of processes, one writer at a time."""
+
+    def writing(self) -> AbstractContextManager[Writer]:
+        """The right to write. Raises `CaprError` with the holder's process id while somebody else has it."""
+
+    def digests(self, ids: Sequence[str]) -> Mapping[str, bytes]:
+        """The digests of those documents that are there."""
+
+    def vectors_of(self, content: bytes) -> Sequence[Vector] | None:
+        """The vectors of a document with that content, if one is there and encoded."""
+
+    def lexical(self, clauses: Sequence[Clause], k: int, filters: Filters) -> Sequence[Found]:
+        """The k passages that pass the filters and match best by BM25, best first."""
+
+    def dense(self, vector: Vector, k: int, filters: Filters, clauses: Sequence[Clause] = ()) -> Sequence[Found]:
+        """The k passages with the largest dot product that pass the filters and have what they must (not) have."""
+
+    def rarity(self, words: Sequence[str]) -> Sequence[float]:
+        """How much it tells that a passage has a word: its inverse document frequency, 0 for a word that none has."""
+
+    def stems(self, words: Sequence[str]) -> Sequence[str]:
+        """The forms in which words are compared."""
+
+    def passages(self, numbers: Sequence[int]) -> Mapping[int, Stored]:
+        """Passages by number; those that are there no more are left out."""
+
+    def groups(self, numbers: Sequence[int], by: str) -> Mapping[int, str]:
+        """The `document` or `patient` of each passage that is there; a document without a patient stands for itself."""
+
+    def neighbours(self, number: int, distance: int) -> Sequence[Stored]:
+        """The passages of the same document up to a distance before and after one, without itself."""
+
+    def without_vectors(self, limit: int) -> Sequence[Stored]:
+        """Some passages that have no vector yet."""
+
+    def document(self, id: str) -> Document | None:
+        """A document as it was added."""
+
+    def documents(self, filters: Filters | None = None) -> Iterator[Document]:
+        """All documents that pass the filters, in the order in which they were added."""
+
+    def ids(self, filters: Filters) -> Sequence[str]:
+        """The ids of all documents that pass, or that have a passage that passes, if passages are asked about."""
+
+    def has(self, name: str) -> bool:
+        """Whether a document has a field of that name."""
+
+    def values(self, name: str, limit: int) -> Sequence[tuple[str, int]]:
+        """The most frequent values of a field with the number of documents that have them."""
+
+    def notices(self) -> Sequence[str]:
+        """What a user should know of the state of the index."""
+
+    def encoder(self) -> EncoderIdentity | None:
+        """The encoder that made the vectors."""
+
+    def stats(self) -> Stats:
+        """How much there is."""
+
+    def close(self) -> None:
+        """Lets go of the files."""

@@ -1,0 +1,498 @@
+"""The truth: documents, passages, mentions and vectors in SQLite."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sqlite3
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from capr.annotate import Mention
+from capr.annotate.concept import Concept
+from capr.annotate.context import Cue
+from capr.documents import Annotation, CaprError, Document, Span
+from capr.index.filters import PASSAGE_NAMES, document_facts, passage_facts
+from capr.index.protocol import EncoderIdentity, Entry, Prepared, Stored, Vector
+from capr.index.vectors import decoded, encoded
+from capr.segment import Passage
+
+FORMAT = 1
+FILE = "library.db"
+MANY = 500  # values in one SQL statement
+PASSAGE = (
+    "passage.number, passage.document, begin, end, text, heading, heading_begin, heading_end, aspect, sentences, "
+    "mentions, document.id, title, metadata, first, passages"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """A document that is there no more, for the derived indexes."""
+
+    sequence: int
+    document: int
+    first: int
+    passages: int
+
+
+class Store:
+    """One connection for each thread. Readers see the state of the last commit."""
+
+    def __init__(self, folder: Path, create: bool = False) -> None:
+        self.folder, self.file = folder, folder / FILE
+        self._local = threading.local()
+        self._connections: list[sqlite3.Connection] = []
+        if create and not self.file.exists():
+            self._create()
+        if not self.file.is_file():
+            raise CaprError(f"{folder} is not a library: it has no {FILE}. Fix: capr index {folder} FILE...")
+        with self.errors():
+            found = self.meta("format")
+        if found != str(FORMAT):
+            raise CaprError(
+                f"{folder} has the format {found} of libraries, and this capr reads format {FORMAT}. Fix: with the "
+                f"capr that made it, run capr export {folder} -o documents.jsonl; then, with this one, "
+                "capr index NEW documents.jsonl."
+            )
+
+    def _create(self) -> None:
+        """Makes the file whole and then gives it its name, so that nobody opens half of it."""
+        part = self.file.with_name(f"{FILE}.{os.getpid()}.part")
+        with self.errors():
+            database = sqlite3.connect(part, isolation_level=None)
+            database.executescript(
+                "PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; BEGIN;"
+                + files("capr.index").joinpath("schema.sql").read_text("utf-8")
+            )
+            database.execute("INSERT INTO meta VALUES ('format', ?), ('generation', '0')", (str(FORMAT),))
+            database.execute("COMMIT")
+            database.close()
+        os.link(part, self.file)
+        part.unlink()
+
+    @contextmanager
+    def errors(self) -> Iterator[None]:
+        """Says what SQLite's errors mean for a library."""
+        try:
+            yield
+        except sqlite3.DatabaseError as error:
+            said = str(error)
+            if "disk is full" in said or "disk I/O" in said:
+                fix = "make room and run the same command again; it goes on where it stopped, nothing is lost"
+                raise CaprError(f"{self.folder}: the disk is full or failed ({said}). Fix: {fix}.") from error
+            if "malformed" in said or "not a database" in said:
+                fix = f"restore {FILE} from a backup, or make the library again with capr index"
+                raise CaprError(f"{self.file} is damaged ({said}). Fix: {fix}.") from error
+            if "readonly" in said or "unable to open" in said:
+                fix = "check the permissions of the folder and of the files in it"
+                raise CaprError(f"{self.file} cannot be opened ({said}). Fix: {fix}.") from error
+            if "locked" in said:
+                raise CaprError(f"{self.file} is busy ({said}). Fix: try again in a moment.") from error
+            raise
+
+    @property
+    def database(self) -> sqlite3.Connection:
+        """The connection of this thread."""
+        found: sqlite3.Connection | None = getattr(self._local, "connection", None)
+        if found is None:
+            found = self._connect()
+            self._local.connection = found
+            self._connections.append(found)
+        return found
+
+    def _connect(self) -> sqlite3.Connection:
+        uri = f"{self.file.absolute().as_uri()}?mode=rw"
+        if not os.access(self.folder, os.W_OK):  # nobody can be writing, so that no log of changes is needed
+            log = self.file.with_name(f"{FILE}-wal")
+            uri = f"{self.file.absolute().as_uri()}?" + (
+                "mode=ro" if log.exists() and log.stat().st_size else "immutable=1"
+            )
+        database = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, timeout=60)
+        database.execute("PRAGMA synchronous = FULL")  # what was committed survives a power cut
+        database.execute("PRAGMA cache_size = -16000")
+        return database
+
+    def close(self) -> None:
+        for connection in self._connections:
+            connection.close()
+        self._connections.clear()
+        self._local = threading.local()
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """One state for several questions."""
+        with self.errors():
+            database = self.database
+            if database.in_transaction:  # of the writer, or of an outer reading
+                yield database
+                return
+            database.execute("BEGIN")
+            try:
+                yield database
+            finally:
+                database.execute("ROLLBACK")
+
+    @contextmanager
+    def changing(self) -> Iterator[sqlite3.Connection]:
+        """All changes or none, safe on disk when it ends."""
+        with self.errors():
+            database = self.database
+            database.execute("BEGIN IMMEDIATE")
+            try:
+                yield database
+                database.execute("UPDATE meta SET value = value + 1 WHERE key = 'generation'")
+                database.execute("COMMIT")
+            except BaseException:
+                if database.in_transaction:  # a full disk has ended it already
+                    database.execute("ROLLBACK")
+                raise
+
+    # --- what is there ---
+
+    def meta(self, key: str) -> str | None:
+        row = self.database.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        return None if row is None else str(row[0])
+
+    def encoder(self) -> EncoderIdentity | None:
+        found = self.meta("encoder")
+        return EncoderIdentity(**json.loads(found)) if found else None
+
+    def source(self) -> str:
+        """It changes when vectors that were there are not valid any more."""
+        encoder = self.encoder()
+        return f"{encoder.digest if encoder else ''}:{self.meta('exchanged') or 0}"
+
+    def generation(self) -> int:
+        """It grows with every change."""
+        return int(self.meta("generation") or 0)
+
+    def last(self) -> tuple[int, int, int]:
+        """The last number of a passage, of a vector and of a removal."""
+        row = self.database.execute(
+            "SELECT (SELECT value FROM meta WHERE key = 'passages'), "
+            "(SELECT seq FROM sqlite_sequence WHERE name = 'vector'), "
+            "(SELECT seq FROM sqlite_sequence WHERE name = 'removed')"
+        ).fetchone()
+        passage, vector, removed = (int(value or 0) for value in row)
+        return passage, vector, removed
+
+    def digests(self, ids: Sequence[str]) -> dict[str, bytes]:
+        found: dict[str, bytes] = {}
+        for some in _parts(ids):
+            query = f"SELECT id, digest FROM document WHERE id IN ({_marks(some)})"
+            found.update(self.database.execute(query, some).fetchall())
+        return found
+
+    def passages(self, numbers: Sequence[int]) -> dict[int, Stored]:
+        found: dict[int, Stored] = {}
+        with self.reading() as database:
+            for some in _parts(numbers):
+                near = {number + step for number in some for step in (-1, 1)}
+                rows = database.execute(
+                    f"SELECT number, document, begin, end FROM passage WHERE number IN ({_marks(near)})", tuple(near)
+                )
+                spans = {(number, document): Span(begin, end) for number, document, begin, end in rows}
+                query = (
+                    f"SELECT {PASSAGE} FROM passage JOIN document ON document.number = passage.document "
+                    f"WHERE passage.number IN ({_marks(some)})"
+                )
+                for row in database.execute(query, some).fetchall():
+                    number, document = row[:2]
+                    sides = spans.get((number - 1, document)), spans.get((number + 1, document))
+                    found[number] = self._stored(row, *sides)
+        return found
+
+    def groups(self, numbers: Sequence[int], by: str) -> dict[int, str]:
+        """The document or patient of each passage."""
+        key = "id" if by == "document" else "COALESCE(NULLIF(json_extract(metadata, '$.patient'), ''), id)"
+        found: dict[int, str] = {}
+        for some in _parts(numbers):
+            query = (
+                f"SELECT passage.number, {key} FROM passage JOIN document ON document.number = passage.document "
+                f"WHERE passage.number IN ({_marks(some)})"
+            )
+            found.update((number, str(key)) for number, key in self.database.execute(query, some))
+        return found
+
+    def neighbours(self, number: int, distance: int) -> list[int]:
+        """The numbers of the passages of the same document up to a distance."""
+        query = (
+            "SELECT near.number FROM passage JOIN passage AS near ON near.document = passage.document "
+            "AND near.number BETWEEN passage.number - ? AND passage.number + ? "
+            "WHERE passage.number = ? AND near.number != passage.number ORDER BY 1"
+        )
+        return [row[0] for row in self.database.execute(query, (distance, distance, number))]
+
+    def without_vectors(self, limit: int) -> list[int]:
+        query = (
+            "SELECT number FROM passage WHERE NOT EXISTS (SELECT 1 FROM vector WHERE vector.passage = passage.number) "
+            "ORDER BY number LIMIT ?"
+        )
+        return [row[0] for row in self.database.execute(query, (limit,))]
+
+    def vectors_of(self, content: bytes) -> list[Vector] | None:
+        with self.reading() as database:
+            query = "SELECT first, passages FROM document WHERE content = ?"
+            for first, count in database.execute(query, (content,)).fetchall():
+                query = "SELECT code FROM vector WHERE passage BETWEEN ? AND ? ORDER BY passage"
+                codes = [code for (code,) in database.execute(query, (first, first + count - 1))]
+                if len(codes) == count:
+                    return [decoded(code) for code in codes]
+        return None
+
+    def having(self, of: str, name: str, value: str) -> list[int]:
+        """The numbers of those (`of`: document or passage) that a fact is true of."""
+        query = f"SELECT {of} FROM {of}_fact WHERE name = ? AND value = ?"
+        return [row[0] for row in self.database.execute(query, (name, value))]
+
+    def having_any(self, of: str, name: str) -> list[tuple[str, int]]:
+        """All values of a name, in their order, with the numbers of those that have them."""
+        query = f"SELECT value, {of} FROM {of}_fact WHERE name = ? ORDER BY value"
+        return self.database.execute(query, (name,)).fetchall()
+
+    def values(self, name: str, limit: int) -> list[tuple[str, int]]:
+        """The most frequent values of a field."""
+        of = "passage" if name in PASSAGE_NAMES else "document"
+        query = (
+            f"SELECT value, COUNT(DISTINCT document) FROM {of}_fact "
+            f"{'JOIN passage ON passage.number = passage_fact.passage' if of == 'passage' else ''} "
+            "WHERE name = ? GROUP BY value ORDER BY 2 DESC, 1 LIMIT ?"
+        )
+        return self.database.execute(query, (name, limit)).fetchall()
+
+    def has(self, name: str) -> bool:
+        """Whether a document has a field of that name."""
+        query = "SELECT 1 FROM document_fact WHERE name = ? LIMIT 1"
+        return self.database.execute(query, (name,)).fetchone() is not None
+
+    def ids(self, numbers: Sequence[int]) -> list[str]:
+        """The ids of documents."""
+        found: list[str] = []
+        for some in _parts(numbers):
+            query = f"SELECT id FROM document WHERE number IN ({_marks(some)}) ORDER BY number"
+            found += [row[0] for row in self.database.execute(query, some)]
+        return found
+
+    def extents(self, last: int) -> list[tuple[int, int, int]]:
+        """Number, first passage and number of passages of every document, up to a last passage."""
+        query = "SELECT number, first, passages FROM document WHERE first + passages - 1 <= ? ORDER BY number"
+        return self.database.execute(query, (last,)).fetchall()
+
+    def removed_since(self, sequence: int) -> list[Removed]:
+        query = "SELECT * FROM removed WHERE sequence > ? ORDER BY sequence"
+        return [Removed(*row) for row in self.database.execute(query, (sequence,))]
+
+    def codes_since(self, sequence: int, limit: int) -> list[tuple[int, int, bytes]]:
+        """Sequence number, passage and code of vectors."""
+        query = "SELECT sequence, passage, code FROM vector WHERE sequence > ? ORDER BY sequence LIMIT ?"
+        return self.database.execute(query, (sequence, limit)).fetchall()
+
+    def passages_since(self, passage: int) -> Iterator[tuple[int, list[Stored]]]:
+        """The documents that were added after a passage, with their passages, which know no neighbours."""
+        query = "SELECT number FROM document WHERE first > ? ORDER BY number"
+        for (document,) in self.database.execute(query, (passage,)).fetchall():
+            yield document, self.passages_of(document)
+
+    def passages_of(self, document: int) -> list[Stored]:
+        """All passages of a document, which know no neighbours."""
+        query = (
+            f"SELECT {PASSAGE} FROM passage JOIN document ON document.number = passage.document "
+            "WHERE passage.number BETWEEN (SELECT first FROM document WHERE number = ?1) AND "
+            "(SELECT first + passages - 1 FROM document WHERE number = ?1) ORDER BY passage.number"
+        )
+        return [self._stored(row, None, None) for row in self.database.execute(query, (document,))]
+
+    def counts(self) -> dict[str, Any]:
+        """What `Stats` says of the contents."""
+        one = "SELECT COUNT(*), TOTAL(passages), TOTAL(length) FROM document"
+        documents, passages, characters = self.database.execute(one).fetchone()
+        value = "SELECT COUNT(DISTINCT value) FROM document_fact WHERE name = 'patient'"
+        fields = "SELECT name, COUNT(DISTINCT document) FROM document_fact GROUP BY name ORDER BY 2 DESC, 1"
+        mentions = "SELECT TOTAL(json_array_length(mentions)) FROM passage"
+        return {
+            "documents": documents,
+            "patients": self.database.execute(value).fetchone()[0],
+            "passages": int(passages),
+            "characters": int(characters),
+            "mentions": int(self.database.execute(mentions).fetchone()[0]),
+            "vectors": self.database.execute("SELECT COUNT(*) FROM vector").fetchone()[0],
+            "fields": {name: count for name, count in self.database.execute(fields) if not re.match("#[^#]", name)},
+        }
+
+    def document(self, id: str) -> Document | None:
+        with self.reading() as database:
+            row = database.execute("SELECT * FROM document WHERE id = ?", (id,)).fetchone()
+            return self._document(row) if row else None
+
+    def documents(self, after: int = 0) -> Iterator[tuple[int, Document]]:
+        """All documents with their numbers, one at a time; what is removed meanwhile is left out."""
+        while True:
+            with self.reading() as database:
+                query = "SELECT * FROM document WHERE number > ? ORDER BY number LIMIT 1"
+                row = database.execute(query, (after,)).fetchone()
+                if row is None:
+                    return
+                after, document = row[0], self._document(row)
+            yield after, document
+
+    def _document(self, row: Sequence[Any]) -> Document:
+        _, id, title, metadata, annotations, _, _, first, count, _, after = row
+        query = "SELECT before, text FROM passage WHERE number BETWEEN ? AND ? ORDER BY number"
+        pieces = self.database.execute(query, (first, first + count - 1))
+        text = "".join([part for piece in pieces for part in piece]) + after
+        said = tuple(Annotation(kind, Span(*span), value) for kind, span, value in json.loads(annotations))
+        return Document(id, text, title, json.loads(metadata), said)
+
+    def _stored(self, row: Sequence[Any], previous: Span | None, following: Span | None) -> Stored:
+        (number, _, begin, end, text, heading, heading_begin, heading_end, aspect, sentences, mentions, id, title,
+         metadata, first, _) = row  # fmt: skip
+        bounds = np.frombuffer(sentences, np.uint32).tolist()
+        cut = tuple(Span(begin + a, begin + b) for a, b in zip(bounds[::2], bounds[1::2], strict=True))
+        heading_span = None if heading_begin is None else Span(heading_begin, heading_end)
+        passage = Passage(id, number - first, Span(begin, end), heading, heading_span, cut, previous, following)
+        entry = Entry(passage, text, aspect, tuple(self._mention(*given) for given in json.loads(mentions)))
+        return Stored(number, entry, title, json.loads(metadata))
+
+    def _mention(
+        self, begin: int, end: int, kind: str, concept: int | None, by: list[str], said: Mapping[str, list[Any]]
+    ) -> Mention:
+        context = {
+            flag: Cue(flag, words, Span(*cue) if cue else None, Span(*scope))
+            for flag, (words, cue, scope) in said.items()
+        }
+        return Mention(Span(begin, end), kind, self._concept(concept), tuple(by), context)
+
+    def _concept(self, number: int | None) -> Concept | None:
+        if number is None:
+            return None
+        known: dict[int, Concept] = self._local.__dict__.setdefault("concepts", {})
+        if number not in known:
+            query = "SELECT code, kind, name FROM concept WHERE number = ?"
+            known[number] = Concept(*self.database.execute(query, (number,)).fetchone())
+        return known[number]
+
+    # --- changes, all within `changing` ---
+
+    def add(self, prepared: Prepared) -> None:
+        database, document = self.database, prepared.document
+        self.remove([document.id])
+        first = int(self.meta("passages") or 0) + 1
+        position = 0
+        rows = []
+        for number, entry in enumerate(prepared.entries, first):
+            span, heading = entry.passage.span, entry.passage.heading_span or (None, None)
+            cut = np.array(entry.passage.sentences, np.int64).reshape(-1) - span.begin
+            mentions = json.dumps([self._row(mention) for mention in entry.mentions], ensure_ascii=False)
+            rows.append((
+                number, span.begin, span.end, document.text[position : span.begin], entry.text, entry.passage.heading,
+                *heading, entry.aspect, cut.astype(np.uint32).tobytes(), mentions,
+            ))  # fmt: skip
+            position = span.end
+        said = [[a.kind, a.span, a.value] for a in document.annotations]
+        query = "INSERT INTO document VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        added = database.execute(query, (
+            document.id, document.title, _json(document.metadata), _json(said), prepared.digest, prepared.content,
+            first, len(rows), len(document.text), document.text[position:],
+        ))  # fmt: skip
+        query = f"INSERT INTO passage VALUES (?, {added.lastrowid}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        database.executemany(query, rows)
+        query = f"INSERT INTO document_fact VALUES (?, ?, {added.lastrowid})"
+        database.executemany(query, document_facts(document))
+        facts = (
+            (*fact, number)
+            for number, entry in enumerate(prepared.entries, first)
+            for fact in passage_facts(entry.aspect, entry.mentions)
+        )
+        database.executemany("INSERT INTO passage_fact VALUES (?, ?, ?)", facts)
+        self.set_meta("passages", str(first + len(rows) - 1))
+        if prepared.vectors is not None:
+            self.set_vectors({first + i: vector for i, vector in enumerate(prepared.vectors)})
+
+    def remove(self, ids: Iterable[str]) -> int:
+        database = self.database
+        count = 0
+        for id in ids:
+            row = database.execute("SELECT * FROM document WHERE id = ?", (id,)).fetchone()
+            if row is None:
+                continue
+            count += 1
+            number, first, passages = row[0], row[7], row[8]
+            numbers = range(first, first + passages)
+            for stored in self.passages(numbers).values():
+                facts = passage_facts(stored.entry.aspect, stored.entry.mentions)
+                query = "DELETE FROM passage_fact WHERE name = ? AND value = ? AND passage = ?"
+                database.executemany(query, [(*fact, stored.number) for fact in facts])
+            facts = document_facts(Document(row[1], "", row[2], json.loads(row[3])))
+            query = "DELETE FROM document_fact WHERE name = ? AND value = ? AND document = ?"
+            database.executemany(query, [(*fact, number) for fact in facts])
+            bounds = (first, first + passages - 1)
+            database.execute("DELETE FROM vector WHERE passage BETWEEN ? AND ?", bounds)
+            database.execute("DELETE FROM passage WHERE number BETWEEN ? AND ?", bounds)
+            database.execute("DELETE FROM document WHERE number = ?", (number,))
+            database.execute("INSERT INTO removed VALUES (NULL, ?, ?, ?)", (number, first, passages))
+        return count
+
+    def compact_removed(self) -> None:
+        """Keeps adjacent passages that were removed as one row."""
+        merged: list[list[int]] = []
+        for row in sorted(self.removed_since(0), key=lambda row: row.first):
+            if merged and sum(merged[-1]) == row.first:
+                merged[-1][1] += row.passages
+            elif row.passages:
+                merged.append([row.first, row.passages])
+        self.database.execute("DELETE FROM removed")
+        self.database.executemany("INSERT INTO removed VALUES (NULL, 0, ?, ?)", merged)
+
+    def set_meta(self, key: str, value: str) -> None:
+        self.database.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
+
+    def set_encoder(self, encoder: EncoderIdentity) -> None:
+        known = self.encoder()
+        if known is None or known.digest != encoder.digest:
+            self.database.execute("DELETE FROM vector")
+        identity = {name: getattr(encoder, name) for name in encoder.__slots__}
+        self.set_meta("encoder", json.dumps(identity))
+
+    def set_vectors(self, vectors: Mapping[int, Vector]) -> None:
+        for some in _parts(list(vectors)):
+            known = f"SELECT 1 FROM vector WHERE passage IN ({_marks(some)}) LIMIT 1"
+            if self.database.execute(known, some).fetchone():
+                self.set_meta("exchanged", str(int(self.meta("exchanged") or 0) + 1))
+        query = "INSERT OR REPLACE INTO vector VALUES (NULL, ?, ?)"
+        self.database.executemany(query, [(number, encoded(vector)) for number, vector in vectors.items()])
+
+    def _row(self, mention: Mention) -> list[Any]:
+        number = None
+        if mention.concept is not None:
+            concept = mention.concept
+            query = "SELECT number FROM concept WHERE code = ?"
+            row = self.database.execute(query, (concept.code,)).fetchone()
+            if row is None:
+                query = "INSERT INTO concept VALUES (NULL, ?, ?, ?)"
+                number = self.database.execute(query, (concept.code, concept.kind, concept.name)).lastrowid
+            else:
+                number = row[0]
+        context = {flag: [cue.words, cue.span, cue.scope] for flag, cue in mention.context.items()}
+        return [*mention.span, mention.kind, number, mention.found_by, context]
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def _marks(values: Iterable[Any]) -> str:
+    return ", ".join("?" for _ in values)
+
+
+def _parts(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    for begin in range(0, len(values), MANY):
+        yield values[begin : begin + MANY]

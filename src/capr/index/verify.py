@@ -1,0 +1,204 @@
+"""Verifies a library: everything is compared with everything that it was made from."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from capr.documents import CaprError, Document
+from capr.index.digest import digest
+from capr.index.filters import document_facts, passage_facts
+from capr.index.lock import writer_lock
+from capr.index.protocol import Stored
+from capr.index.vectors import decoded
+
+if TYPE_CHECKING:
+    from capr.index.embedded import EmbeddedIndex, View
+
+KEPT = 100
+REPAIR = "run capr verify --repair, which makes it again from the documents"
+RESTORE = "restore library.db from a backup, or remove the document and add it again"
+
+
+@dataclass
+class Check:
+    """What was found.
+
+    Attributes:
+        documents, passages, sentences, mentions, vectors: how many were compared.
+        problems: what is wrong, the first hundred; nothing, if all is well.
+        notices: what is not wrong, but not finished.
+        repaired: derived indexes that were made again.
+    """
+
+    documents: int = 0
+    passages: int = 0
+    sentences: int = 0
+    mentions: int = 0
+    vectors: int = 0
+    problems: list[str] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+    repaired: list[str] = field(default_factory=list)
+
+    def wrong(self, fact: str, fix: str) -> None:
+        """Adds a problem."""
+        if len(self.problems) < KEPT:
+            self.problems.append(f"{fact}. Fix: {fix}.")
+
+
+def verify(index: EmbeddedIndex, repair: bool = False, on_progress: Callable[[int, int], None] | None = None) -> Check:
+    """Compares texts with their digests, spans with texts, facts and vectors with passages, derived indexes with all.
+
+    The truth cannot be repaired, only restored; the derived indexes can be made again.
+    """
+    check = Check()
+    index.view()  # brings the derived indexes up to date
+    with _alone(index.folder) as alone, index.store.reading() as database:
+        view = index.view()
+        for (said,) in database.execute("PRAGMA integrity_check(10)"):
+            if said != "ok":
+                check.wrong(f"{index.store.file}: {said}", RESTORE)
+        numbers = _documents(index, check, on_progress)
+        coded = _vectors(index, check, numbers)
+        broken = []
+        if not alone:
+            check.notices.append("another process is writing, so that the derived indexes were not compared")
+        elif view.behind:
+            check.notices.append("the derived indexes are behind and were not compared")
+        else:
+            broken = [*_words(view, check, numbers), *_derived_vectors(view, check, coded)]
+    if repair and broken:
+        index.rebuild(*broken)
+        again = verify(index, False, on_progress)
+        again.repaired = broken
+        return again
+    return check
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[bool]:
+    """Whether nobody changes the library meanwhile."""
+    if not os.access(folder, os.W_OK):
+        yield True
+        return
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(writer_lock(folder))
+        except CaprError:
+            yield False
+        else:
+            yield True
+
+
+def _documents(index: EmbeddedIndex, check: Check, on_progress: Callable[[int, int], None] | None) -> set[int]:
+    """Checks the documents; gives the numbers of all passages."""
+    store = index.store
+    (total,) = store.database.execute("SELECT COUNT(*) FROM document").fetchone()
+    numbers: set[int] = set()
+    facts: Counter[str] = Counter()
+    for number, document in store.documents():
+        check.documents += 1
+        (saved,) = store.database.execute("SELECT digest FROM document WHERE number = ?", (number,)).fetchone()
+        if digest(document) != saved:
+            check.wrong(f"the document {document.id!r} is not what was added", RESTORE)
+        found = store.passages_of(number)
+        facts.update("document" for _ in document_facts(document))
+        facts.update("passage" for one in found for _ in passage_facts(one.entry.aspect, one.entry.mentions))
+        for fact in _spans(document, found, check):
+            check.wrong(f"the document {document.id!r}: {fact}", RESTORE)
+        numbers.update(stored.number for stored in found)
+        if on_progress:
+            on_progress(check.documents, total)
+    for of in ("document", "passage"):
+        (saved,) = store.database.execute(f"SELECT COUNT(*) FROM {of}_fact").fetchone()
+        if saved != facts[of]:
+            check.wrong(f"{saved:,} facts of {of}s are kept and not {facts[of]:,}", RESTORE)
+    (saved,) = store.database.execute("SELECT COUNT(*) FROM passage").fetchone()
+    if saved != len(numbers):
+        check.wrong(f"{saved - len(numbers):,} passages belong to no document", RESTORE)
+    return numbers
+
+
+def _spans(document: Document, found: list[Stored], check: Check) -> Iterator[str]:
+    """What is wrong with the passages of a document."""
+    position = 0
+    for place, stored in enumerate(found):
+        entry, passage = stored.entry, stored.entry.passage
+        check.passages += 1
+        check.sentences += len(passage.sentences)
+        check.mentions += len(entry.mentions)
+        if passage.index != place or passage.span.begin < position or document[passage.span] != entry.text:
+            yield f"passage {place} does not stand at {passage.span.begin}"
+        inside = [*passage.sentences, *(mention.span for mention in entry.mentions)]
+        if passage.heading_span is not None:
+            inside.append(passage.heading_span)
+        if any(span.begin > span.end or not passage.span.covers(span) for span in inside):
+            yield f"passage {place} has a sentence, heading or mention outside"
+        position = passage.span.end
+    if document.text[position:].strip():
+        yield "there is text after its last passage"
+
+
+def _vectors(index: EmbeddedIndex, check: Check, numbers: set[int]) -> dict[int, bytes]:
+    """Checks the vectors of the truth; gives them."""
+    encoder = index.store.encoder()
+    coded: dict[int, bytes] = {}
+    for number, code in index.store.database.execute("SELECT passage, code FROM vector"):
+        check.vectors += 1
+        coded[number] = code
+        if encoder is None or number not in numbers:
+            check.wrong(f"a vector belongs to no passage ({number})", "capr encode")
+            continue
+        length = float(np.linalg.norm(decoded(code))) if len(code) == encoder.dimensions + 4 else 0.0
+        if not 0.9 < length < 1.1:
+            check.wrong(f"the vector of passage {number} has the length {length:.2f} and not 1", "capr encode")
+    if encoder is not None and len(coded) < len(numbers):
+        check.notices.append(f"{len(numbers) - len(coded):,} passages have no vector yet; capr encode goes on")
+    return coded
+
+
+def _words(view: View, check: Check, numbers: set[int]) -> list[str]:
+    """Checks the index of words; its name, if it is not what it should be."""
+    damaged = view.words.damaged()
+    for file in damaged:
+        check.wrong(f"words/{file} is damaged", REPAIR)
+    try:
+        known = Counter(view.words.numbers())
+    except Exception as error:  # a damaged index may do anything
+        check.wrong(f"the index of words cannot be read ({error})", REPAIR)
+        return ["words"]
+    if known.keys() != numbers or max(known.values(), default=1) > 1:
+        missing, extra = len(numbers - known.keys()), len(known.keys() - numbers)
+        check.wrong(f"the index of words lacks {missing:,} passages and has {extra:,} too many", REPAIR)
+        return ["words"]
+    return ["words"] if damaged else []
+
+
+def _derived_vectors(view: View, check: Check, coded: dict[int, bytes]) -> list[str]:
+    """Checks the index of vectors; its name, if it is not what it should be."""
+    vectors = view.vectors
+    if vectors is None:
+        if coded:
+            check.wrong("the index of vectors is missing", REPAIR)
+        return ["vectors"] if coded else []
+    damaged = vectors.damaged()
+    for file in damaged:
+        check.wrong(f"vectors/{file} is damaged", REPAIR)
+    rows = {int(number): row for row, number in enumerate(vectors.numbers)}
+    same = len(rows) == len(vectors) and coded.keys() <= rows.keys()
+    if same:
+        for number, code in coded.items():
+            row = rows[number]
+            if vectors.scales[row].tobytes() + vectors.codes[row].tobytes() != code:
+                same = False
+                break
+    if not same:
+        check.wrong("the index of vectors differs from the vectors", REPAIR)
+    return [] if same and not damaged else ["vectors"]

@@ -1,0 +1,341 @@
+"""The index of words: BM25 over text, headings, titles and entities, by tantivy. Derived from the store."""
+
+from __future__ import annotations
+
+import json
+import re
+import struct
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tantivy
+from numpy.typing import NDArray
+from tantivy import Occur, Query
+
+from capr.annotate import Mention
+from capr.documents import Document
+from capr.index.filters import DAY, ENTITY, Filters, document_facts, passage_facts
+from capr.index.protocol import Clause, Found, Stored
+from capr.index.vectors import save_state
+
+FORMAT = 1
+HEAP = 64_000_000  # bytes that tantivy may use while it writes
+OCCUR = {"should": Occur.Should, "must": Occur.Must, "not": Occur.MustNot}
+MAGIC = 1337  # the last four bytes of tantivy's files
+PARTS = ("fast", "fieldnorm", "idx", "pos", "store", "term")  # files of a segment
+WHOLE = ("entities", "aspect")  # fields whose values are compared as a whole
+LONGEST = 60  # characters of a word that is kept; longer ones are no words
+
+
+class DamagedError(Exception):
+    """The files cannot be read."""
+
+
+@contextmanager
+def panics() -> Iterator[None]:
+    """Where its files are damaged, or the disk is full, tantivy panics; that is no reason to end the process."""
+    try:
+        yield
+    except ValueError as error:
+        if not re.search("corrupt|open|io error|exist", str(error), re.IGNORECASE):
+            raise
+        raise DamagedError(str(error)) from error
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":
+            raise
+        raise DamagedError(str(error)) from error
+
+
+@cache
+def schema() -> Any:
+    """The fields, with `facts` for filters."""
+    builder = tantivy.SchemaBuilder()
+    builder.add_integer_field("number", fast=True, indexed=True)
+    builder.add_integer_field("document", indexed=True)
+    builder.add_integer_field("day", fast=True, indexed=True)
+    for name in ("text", "heading", "title"):
+        builder.add_text_field(name, tokenizer_name="words")
+    for name in WHOLE:
+        builder.add_text_field(name, tokenizer_name="raw", index_option="freq")
+    builder.add_text_field("facts", tokenizer_name="raw", index_option="basic")
+    return builder.build()
+
+
+@cache
+def analyzer() -> Any:
+    """Words in lower case, without accents and endings."""
+    parts = tantivy.TextAnalyzerBuilder(tantivy.Tokenizer.simple())
+    for step in (
+        tantivy.Filter.remove_long(LONGEST),
+        tantivy.Filter.lowercase(),
+        tantivy.Filter.ascii_fold(),
+        tantivy.Filter.stemmer("english"),
+    ):
+        parts = parts.filter(step)
+    return parts.build()
+
+
+@lru_cache(maxsize=100_000)
+def stem(word: str) -> str:
+    """A word in the form in which it is compared; empty, if it is none."""
+    return "".join(stems(word)[:1])
+
+
+def stems(text: str) -> list[str]:
+    """The words of a text in the form in which they are compared.
+
+    >>> stems("Ménière's diseases, 5 mg")
+    ['menier', 's', 'diseas', '5', 'mg']
+    """
+    found: list[str] = analyzer().analyze(text)
+    return found
+
+
+def _opened(folder: Path) -> Any:
+    index = tantivy.Index(schema(), path=str(folder))
+    index.register_tokenizer("words", analyzer())
+    index.config_reader(reload_policy="manual")
+    return index
+
+
+class Words:
+    """A state of the index, which later changes leave alone."""
+
+    def __init__(self, folder: Path) -> None:
+        """Opens the index; raises ValueError or OSError if it is not there or damaged."""
+        self.folder = folder
+        state = json.loads((folder / "state.json").read_text("utf-8"))
+        if state["format"] != FORMAT:
+            raise ValueError(f"format {state['format']}")
+        self.through, self.removed = int(state["through"]), int(state["removed"])
+        if not (folder / "meta.json").is_file():
+            raise ValueError("meta.json is missing")
+        with panics():
+            self.searcher = _opened(folder).searcher()
+
+    def __len__(self) -> int:
+        return int(self.searcher.num_docs)
+
+    def size(self) -> int:
+        """Bytes."""
+        return sum(file.stat().st_size for file in self.folder.iterdir())
+
+    def damaged(self) -> list[str]:
+        """The files that are missing, or whose checksum, which tantivy writes at their ends, is wrong."""
+        meta = (self.folder / "meta.json").read_bytes()
+        names = [segment["segment_id"].replace("-", "") for segment in json.loads(meta)["segments"]]
+        files = [self.folder / f"{name}.{part}" for name in names for part in PARTS]
+        found = [file.name for file in files if not file.exists()]
+        if found and (self.folder / "meta.json").read_bytes() != meta:  # a writer has merged them meanwhile
+            return self.damaged()
+        for file in self.folder.glob("*.*"):
+            if file.suffix in (".json", ".lock", ".part"):
+                continue
+            try:
+                data = file.read_bytes()
+            except FileNotFoundError:  # a writer has merged it meanwhile
+                continue
+            length, magic = struct.unpack("<II", data[-8:]) if len(data) > 8 else (0, 0)
+            try:
+                footer = json.loads(data[-8 - length : -8])
+                sound = magic == MAGIC and footer["crc"] == zlib.crc32(data[: -8 - length])
+            except (ValueError, KeyError, TypeError):
+                sound = False
+            if not sound:
+                found.append(file.name)
+        return found
+
+    def search(
+        self,
+        clauses: Sequence[Clause],
+        k: int,
+        filters: Filters | None = None,
+        allowed: NDArray[np.bool_] | None = None,
+        limit: int = 0,
+    ) -> list[Found]:
+        """The k best, best first; among equals the one that was added first.
+
+        Args:
+            clauses: what to look for.
+            k: how many.
+            filters: what they have to pass, which the index itself sees to.
+            allowed: by number, whether a passage may be found; looks for more until k may, or there are no more.
+            limit: how many to look for at first.
+        """
+        query = self._query(clauses, filters)
+        if query is None:
+            return []
+        limit = max(k, limit)
+        while True:
+            scores, numbers = self._hits(query, limit)
+            if allowed is None:
+                break
+            there = len(numbers)
+            passed = np.flatnonzero(allowed.take(numbers, mode="clip") & (numbers < len(allowed)))
+            scores, numbers = scores[passed], numbers[passed]
+            if len(numbers) >= k or there < limit:
+                break
+            limit *= 4
+        best = np.lexsort((numbers, -scores))[:k]
+        return [
+            Found(number, score) for number, score in zip(numbers[best].tolist(), scores[best].tolist(), strict=True)
+        ]
+
+    def among(self, clauses: Sequence[Clause], numbers: Iterable[int]) -> set[int]:
+        """Those of some passages that match all that must be and nothing that must not."""
+        query = self._query([clause for clause in clauses if clause.occur != "should"], None)
+        if query is None:
+            return set(numbers)
+        wanted = list(numbers)
+        some = Query.term_set_query(schema(), "number", wanted)
+        both = Query.boolean_query([(Occur.Must, query), (Occur.Must, some)])
+        return set(self._hits(both, max(1, len(wanted)))[1].tolist())
+
+    def numbers(self) -> list[int]:
+        """All passages."""
+        found: list[int] = self._hits(Query.all_query(), max(1, len(self)))[1].tolist()
+        return found
+
+    def frequency(self, stem: str) -> int:
+        """In how many passages a word is."""
+        return int(self.searcher.doc_freq("text", stem))
+
+    def _hits(self, query: Any, limit: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """Scores and numbers, best first."""
+        with panics():
+            hits = self.searcher.search(query, limit, count=False).hits
+            numbers = self.searcher.fast_field_values("number", [address for _, address in hits]) if hits else []
+        return np.array([score for score, _ in hits], np.float64), np.array(numbers, np.int64)
+
+    def _query(self, clauses: Sequence[Clause], filters: Filters | None) -> Any:
+        """None if nothing is asked for."""
+        parts = []
+        should = False
+        for clause in clauses:
+            options = list(_options(clause))
+            if not options:
+                continue
+            should |= clause.occur == "should"
+            if clause.occur == "should":
+                parts += [(Occur.Should, option) for option in options]  # flat, so that tantivy can skip
+            else:
+                wanted = Query.boolean_query([(Occur.Should, option) for option in options])
+                parts.append((OCCUR[clause.occur], wanted))
+        if not parts:
+            return None
+        musts = any(occur == Occur.Must for occur, _ in parts)
+        if not should and not musts:  # only what must not be
+            parts.append((Occur.Must, Query.const_score_query(Query.all_query(), 0.0)))
+        if not filters:
+            return Query.boolean_query(parts)
+        outer = [(Occur.Must, Query.boolean_query(parts))]
+        for condition in filters.conditions:
+            values = [_fact(condition.name, v) for v in condition.values]
+            facts = Query.term_set_query(schema(), "facts", values) if values else Query.empty_query()
+            outer.append(
+                (Occur.MustNot, facts) if condition.exclude else (Occur.Must, Query.const_score_query(facts, 0.0))
+            )
+        if filters.entities:
+            facts = Query.term_set_query(schema(), "facts", [_fact(ENTITY, v) for v in filters.entity_values])
+            outer.append((Occur.Must, Query.const_score_query(facts, 0.0)))
+        if filters.periods:
+            periods = [(_day(since), _day(until)) for since, until in filters.periods]
+            days = [
+                (Occur.Should, Query.range_query(schema(), "day", tantivy.FieldType.Integer, low, high))
+                for low, high in periods
+                if low <= high
+            ]
+            within = Query.boolean_query(days) if days else Query.empty_query()
+            outer.append((Occur.Must, Query.const_score_query(within, 0.0)))
+        return Query.boolean_query(outer)
+
+
+class WordsWriter:
+    """Changes the index of words."""
+
+    def __init__(self, folder: Path) -> None:
+        """Goes on with what is there."""
+        folder.mkdir(exist_ok=True)
+        self.folder = folder
+        self._index = _opened(folder)
+        self._writer = self._index.writer(HEAP, 1)
+
+    def add(self, document: int, passages: Sequence[Stored]) -> None:
+        """Adds the passages of the document with that number."""
+        if not passages:
+            return
+        source = Document(passages[0].entry.passage.document, "", "", passages[0].metadata)
+        facts = list(document_facts(source))
+        days = [_day(value) for name, value in facts if name == DAY]
+        for stored in passages:
+            entry = stored.entry
+            self._add(document, stored, [*facts, *passage_facts(entry.aspect, entry.mentions)], days)
+
+    def _add(self, document: int, stored: Stored, facts: Iterable[tuple[str, str]], days: Sequence[int]) -> None:
+        entry = stored.entry
+        self._writer.add_document(
+            tantivy.Document(
+                number=stored.number,
+                document=document,
+                **({"day": days[0]} if days else {}),
+                text=entry.text,
+                heading=entry.passage.heading or "",
+                title=stored.title,
+                entities=list(_codes(entry.mentions)),
+                aspect=entry.aspect,
+                facts=[_fact(*fact) for fact in facts],
+            )
+        )
+
+    def remove(self, document: int) -> None:
+        """Removes all passages of a document."""
+        self._writer.delete_documents_by_term("document", document)
+
+    def clear(self) -> None:
+        """Removes everything."""
+        self._writer.delete_all_documents()
+
+    def commit(self, through: int, removed: int) -> None:
+        """Shows the changes; the numbers tell what of the store is in."""
+        with panics():
+            self._writer.commit()
+        save_state(self.folder, {"format": FORMAT, "through": through, "removed": removed})
+
+    def close(self) -> None:
+        """Waits for what tantivy does in the background."""
+        self._writer.wait_merging_threads()
+
+
+def asks(clause: Clause) -> bool:
+    """Whether a clause has words to look for."""
+    return any(True for _ in _options(clause))
+
+
+def _codes(mentions: Iterable[Mention]) -> Iterable[str]:
+    return (mention.concept.code for mention in mentions if mention.concept is not None)
+
+
+def _options(clause: Clause) -> Iterable[Any]:
+    """The ways in which a clause can be matched."""
+    for field, weight in clause.fields.items():
+        terms: list[Any] = [clause.words] if field in WHOLE else stems(clause.words)
+        if len(terms) == 1:
+            query = Query.term_query(schema(), field, terms[0])
+        elif terms:
+            query = Query.phrase_query(schema(), field, terms)
+        else:
+            continue
+        yield query if weight == 1 else Query.boost_query(query, weight)
+
+
+def _fact(name: str, value: str) -> str:
+    return f"{name}\t{value}"
+
+
+def _day(day: str) -> int:
+    return int(day.replace("-", ""))

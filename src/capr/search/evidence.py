@@ -1,0 +1,70 @@
+"""Evidence: which words and sentences of a passage speak of the query."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from capr.documents import Span
+from capr.index import Entry, Index
+from capr.search.hit import Sentence
+from capr.search.parse import WORD, Parsed, stopwords
+
+BEST = 3  # sentences that are named
+
+
+class Evidence:
+    """What to look for in the passages of one search."""
+
+    def __init__(self, parsed: Parsed, index: Index) -> None:
+        words = list(dict.fromkeys(w for c in parsed.clauses if c.occur != "not" for w in self._of(c.words, c.fields)))
+        stems = index.stems(words)
+        weights = index.rarity(stems)
+        self._index = index
+        self._known: dict[str, str] = {}  # the stems of words
+        self.weights: Mapping[str, float] = {stem: w for stem, w in zip(stems, weights, strict=True) if stem and w}
+        self.codes = {concept.code: self._weight(words) for words, concept in parsed.entities.items()}
+
+    @staticmethod
+    def _of(words: str, fields: Collection[str]) -> list[str]:
+        return [] if "entities" in fields else [w for w in WORD.findall(words.lower()) if w not in stopwords()]
+
+    def _weight(self, words: str) -> float:
+        """What the words for an entity weigh, so that its other names weigh as much."""
+        stems = self._index.stems(WORD.findall(words))
+        return sum(self.weights.get(stem, 0.0) for stem in stems) or 1.0
+
+    def of(self, entry: Entry) -> tuple[tuple[Span, ...], tuple[Sentence, ...]]:
+        """The highlights of a passage in their order, and its sentences that have some, best first."""
+        found: list[tuple[Span, str, float]] = []
+        begin = entry.passage.span.begin
+        for match in WORD.finditer(entry.text) if self.weights else ():
+            stem = self._known.get(match[0])
+            if stem is None:
+                stem = self._known[match[0]] = self._index.stems([match[0]])[0]
+            if stem in self.weights:
+                found.append((Span(begin + match.start(), begin + match.end()), stem, self.weights[stem]))
+        for mention in entry.mentions:
+            if mention.concept is not None and mention.concept.code in self.codes:
+                found.append((mention.span, mention.concept.code, self.codes[mention.concept.code]))
+        found.sort()
+        return _merged([span for span, *_ in found]), self._sentences(entry.passage.sentences, found)
+
+    def _sentences(self, sentences: Sequence[Span], found: Sequence[tuple[Span, str, float]]) -> tuple[Sentence, ...]:
+        total = sum(self.weights.values()) + sum(self.codes.values())
+        scored = []
+        for sentence in sentences:
+            inside = {what: weight for span, what, weight in found if sentence.covers(span)}
+            if inside:
+                scored.append(Sentence(sentence, round(sum(inside.values()) / total, 4)))
+        return tuple(sorted(scored, key=lambda s: (-s.score, s.span))[:BEST])
+
+
+def _merged(spans: Sequence[Span]) -> tuple[Span, ...]:
+    """Spans that overlap as one."""
+    merged: list[Span] = []
+    for span in spans:
+        if merged and span.begin < merged[-1].end:
+            merged[-1] = Span(merged[-1].begin, max(merged[-1].end, span.end))
+        else:
+            merged.append(span)
+    return tuple(merged)

@@ -1,0 +1,46 @@
+"""Fusion, against values computed by hand."""
+
+import pytest
+
+from capr.index import Found
+from capr.search.fusion import FUSIONS, normalised, reciprocal
+
+LEXICAL = [Found(7, 12.0), Found(3, 9.0), Found(5, 6.0)]
+DENSE = [Found(3, 0.9), Found(9, 0.5), Found(7, 0.1)]
+
+
+def shown(found):
+    return [(one.number, round(one.score, 6)) for one in found]
+
+
+def test_reciprocal_ranks_add_up():
+    assert shown(reciprocal({"lexical": LEXICAL, "dense": DENSE})) == [
+        (3, round(1 / 62 + 1 / 61, 6)),
+        (7, round(1 / 61 + 1 / 63, 6)),
+        (9, round(1 / 62, 6)),
+        (5, round(1 / 63, 6)),
+    ]
+
+
+def test_reciprocal_ranks_do_not_depend_on_scores():
+    tenfold = [Found(one.number, one.score * 10 + 3) for one in LEXICAL]
+    assert reciprocal({"lexical": tenfold, "dense": DENSE}) == reciprocal({"lexical": LEXICAL, "dense": DENSE})
+
+
+def test_scores_are_brought_to_one_range_and_averaged():
+    assert shown(normalised({"lexical": LEXICAL, "dense": DENSE})) == [(3, 0.75), (7, 0.5), (9, 0.25), (5, 0.0)]
+
+
+def test_scores_that_are_all_equal_count_as_the_best():
+    assert shown(normalised({"lexical": [Found(1, 2.0), Found(2, 2.0)], "dense": []})) == [(1, 0.5), (2, 0.5)]
+
+
+@pytest.mark.parametrize("fusion", FUSIONS.values())
+def test_equals_come_in_the_order_of_their_numbers(fusion):
+    assert [one.number for one in fusion({"lexical": [Found(9, 1.0)], "dense": [Found(4, 1.0)]})] == [4, 9]
+
+
+@pytest.mark.parametrize("fusion", FUSIONS.values())
+def test_nothing_gives_nothing_and_one_ranking_keeps_its_order(fusion):
+    assert fusion({"lexical": [], "dense": []}) == []
+    assert [one.number for one in fusion({"lexical": LEXICAL, "dense": []})] == [7, 3, 5]
