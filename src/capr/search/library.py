@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -15,27 +14,20 @@ from typing import Any
 from capr.annotate import Query, Vocabulary
 from capr.annotate.mentions import Annotator, annotator
 from capr.documents import CaprError, Document, Notice, Problem, read
-from capr.index import EmbeddedIndex, Encoder, Filters, Found, OnnxEncoder, Prepared, Stats, Stored
+from capr.index import EmbeddedIndex, Encoder, Filters, Prepared, Stats
 from capr.index.digest import digest
-from capr.index.filters import ENTITY, field_name
+from capr.index.filters import field_name
 from capr.index.verify import Check, verify
-from capr.search.evidence import Evidence
-from capr.search.fusion import FUSIONS
-from capr.search.hit import Hit, Neighbour, Results, Stage
-from capr.search.parse import Parsed, Parser
+from capr.search.conditions import about_entities, resolved, why_nothing
+from capr.search.hit import Results
+from capr.search.models import Models
+from capr.search.parse import Parser
+from capr.search.passages import Options, PassageSearch
 from capr.search.prepare import encoded, prepared, wording
-from capr.search.rerank import OnnxRanker, Ranker
+from capr.search.rerank import Ranker
 
-MODES = ("hybrid", "lexical", "dense")
-GROUPS = ("document", "patient")
-DEPTH = 100  # passages that each first stage gives
-RERANKED = 50  # passages that a re-ranker reads
-LARGEST = 10_000  # hits
-MANY = 1_000_000  # values of a field that a * is compared with
-OTHERS = 4  # further hits shown of a group
 BATCH = 256  # passages that are encoded and kept at once
 WITHOUT = 2000  # passages that are kept at once if they are not encoded
-KNOWN_VALUES = 8  # of a field, told where a filter finds nothing
 
 Given = Document | str | os.PathLike[str]
 
@@ -92,9 +84,8 @@ class Library:
     ) -> None:
         self.path = Path(path)
         self.vocabulary = vocabulary or Vocabulary.load()
-        self._given_encoder, self._given_ranker = encoder, ranker
+        self.models = Models(self.path, encoder, ranker)
         self._index: EmbeddedIndex | None = None
-        self._encoder: Encoder | None = None
 
     def __enter__(self) -> Library:
         return self
@@ -145,7 +136,7 @@ class Library:
         outcome = Added()
         finder = annotator(tagger, self.vocabulary)
         with self.index.writing() as writer:
-            encoder = self._encoder_to_add()
+            encoder = self.models.to_add(self.index)
             if encoder is not None:
                 writer.set_encoder(encoder.identity)
                 writer.commit()
@@ -232,8 +223,8 @@ class Library:
         `on_commit` is called with the passages done so far and in all.
         """
         if encoder is not None:
-            self._given_encoder, self._encoder = encoder, None
-        model = self._loaded()
+            self.models = Models(self.path, encoder, self.models.ranker)
+        model = self.models.encoder(self.index)
         if model is None:
             raise CaprError("no encoder is named. Fix: capr encode LIBRARY --encoder FOLDER.")
         done = 0
@@ -314,211 +305,29 @@ class Library:
         Raises:
             CaprError: an option that does not exist, or a mode without its encoder.
         """
-        asked = Query(query) if isinstance(query, str) else query
-        _check(k, mode, fusion, group)
-        parsed = self._parser.parse(asked)
-        passing = self._filters(filters) & self._filters(parsed.filters)
+        options = Options(k, mode, fusion, group, neighbours)
+        if rerank and self.models.ranker is None:
+            raise CaprError("there is no ranker to re-rank with. Fix: name its folder with --ranker.")
+        parsed = self._parser.parse(Query(query) if isinstance(query, str) else query)
+        passing = about_entities(self._filters(filters) & self._filters(parsed.filters), parsed)
         notices = [*parsed.notices, *self.index.notices()]
-        if passing.without:
-            passing = self._about(passing, parsed, notices)
-        encoder = None if mode == "lexical" else self._encoder_to_search(mode, notices)
-        vector = encoder.query(parsed.text) if encoder is not None and parsed.text else None
-        depth = max(DEPTH, 2 * k)
-        while True:
-            rankings: dict[str, Sequence[Found]] = {}
-            if mode != "dense":
-                rankings["lexical"] = self.index.lexical(parsed.clauses, depth, passing)
-            if encoder is not None:
-                near = [] if vector is None else self.index.dense(vector, depth, passing, parsed.clauses)
-                rankings["dense"] = near
-            fused = FUSIONS[fusion](rankings) if len(rankings) > 1 else next(iter(rankings.values()))
-            ordered = self._reranked(parsed, fused, rerank)
-            groups = self._groups(ordered, group) if group else {}
-            exhausted = all(len(ranking) < depth for ranking in rankings.values()) or depth >= LARGEST
-            if group is None or exhausted or len(groups) >= k:
-                break
-            depth *= 4  # all candidates belong to a few groups
-        shown = list(groups.items())[:k]
-        chosen = self._chosen([f for _, found in shown for f in found] if group else ordered, k if group is None else 0)
-        steps = {**rankings, **({"fusion": fused} if len(rankings) > 1 else {})}
-        if ordered is not fused:
-            steps["rerank"] = ordered
-        stages = {name: _stages(ranking, chosen) for name, ranking in steps.items()}
-        evidence = Evidence(parsed, self.index)
-        made = {n: self._hit(stored, score, evidence, stages, neighbours) for n, (stored, score) in chosen.items()}
-        hits = list(made.values())
-        if group is not None:
-            lists = [(key, [made[f.number] for f in found if f.number in made]) for key, found in shown]
-            hits = [replace(found[0], group=key, others=tuple(found[1:])) for key, found in lists if found]
+        encoder = self.models.to_search(self.index, mode, notices)
+        ranker = None if rerank is False else self.models.ranker
+        hits, done = PassageSearch(self.index, parsed, passing, encoder, ranker, options).hits()
         if not hits:
-            notices += self._why_nothing(parsed, passing)
-        done = "hybrid" if len(rankings) > 1 else next(iter(rankings))
+            notices += why_nothing(parsed, passing, self.index)
         return Results(tuple(hits), done, parsed.expanded, tuple(notices))
 
-    def _reranked(self, parsed: Parsed, fused: Sequence[Found], rerank: bool | None) -> Sequence[Found]:
-        """The first candidates in the order that the ranker gives them, then the others."""
-        if rerank and self._ranker is None:
-            raise CaprError("there is no ranker to re-rank with. Fix: name its folder with --ranker.")
-        if self._ranker is None or rerank is False or not parsed.text:
-            return fused
-        some = self.index.passages([found.number for found in fused[:RERANKED]])
-        first = [found for found in fused[:RERANKED] if found.number in some]
-        texts = [wording(some[found.number].title, some[found.number].entry) for found in first]
-        scores = self._ranker.scores(parsed.text, texts)
-        best = sorted((Found(f.number, s) for f, s in zip(first, scores, strict=True)), key=lambda f: -f.score)
-        lowest = min(scores, default=0.0)
-        return best + [Found(f.number, lowest - place) for place, f in enumerate(fused[RERANKED:], 1)]
-
-    def _chosen(self, ordered: Sequence[Found], k: int) -> dict[int, tuple[Stored, float]]:
-        """The first k passages with their scores, or all, if k is 0; what was removed meanwhile is left out."""
-        chosen: dict[int, tuple[Stored, float]] = {}
-        step = k or max(1, len(ordered))
-        for begin in range(0, len(ordered), step):
-            part = ordered[begin : begin + step]
-            known = self.index.passages([found.number for found in part])
-            for found in part:
-                if found.number in known and (not k or len(chosen) < k):
-                    chosen[found.number] = known[found.number], found.score
-            if k and len(chosen) >= k:
-                break
-        return chosen
-
-    def _groups(self, ordered: Sequence[Found], group: str) -> dict[str, list[Found]]:
-        """The first passages of each document or patient."""
-        keys = self.index.groups([found.number for found in ordered], group)
-        groups: dict[str, list[Found]] = {}
-        for found in ordered:
-            if found.number in keys:
-                groups.setdefault(keys[found.number], []).append(found)
-        return {key: found[: 1 + OTHERS] for key, found in groups.items()}
-
-    def _hit(
-        self,
-        stored: Stored,
-        score: float,
-        evidence: Evidence,
-        stages: Mapping[str, Mapping[int, Stage]],
-        neighbours: int,
-    ) -> Hit:
-        entry = stored.entry
-        highlights, sentences = evidence.of(entry)
-        around = self.index.neighbours(stored.number, neighbours) if neighbours > 0 else ()
-        return Hit(
-            entry.passage,
-            entry.text,
-            score,
-            stored.title,
-            stored.metadata,
-            entry.aspect,
-            entry.mentions,
-            sentences,
-            highlights,
-            {name: said[stored.number] for name, said in stages.items() if stored.number in said},
-            tuple(Neighbour(near.entry.passage.span, near.entry.text) for near in around),
-        )
-
     def _filters(self, given: Filters | Mapping[str, Any] | Iterable[str] | str | None) -> Filters:
-        """Filters with every entity, and every value that has a *, exchanged for what it means."""
-        filters = Filters.of(given)
-        conditions = []
-        for condition in filters.conditions:
-            if condition.name == "entity":
-                about = Filters(entities=tuple(map(self._code, condition.values)))
-                conditions.append(replace(condition, name=ENTITY, values=about.entity_values))
-                continue
-            values = {value for value in condition.values if "*" not in value}
-            for pattern in condition.values - values:
-                known = (value for value, _ in self.index.values(condition.name, MANY))
-                form = re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
-                values.update([value for value in known if form.fullmatch(value)] or [pattern])
-            conditions.append(replace(condition, values=frozenset(values)))
-        return replace(filters, conditions=tuple(conditions))
-
-    def _code(self, entity: str) -> str:
-        concept = self.vocabulary.find(entity) or self.vocabulary.by_code(entity)
-        if concept is None:
-            fix = "use another name of it (capr suggest), or search for it as words"
-            raise CaprError(f"the vocabulary has no entity {entity!r}. Fix: {fix}.")
-        return concept.code
-
-    def _about(self, filters: Filters, parsed: Parsed, notices: list[str]) -> Filters:
-        """Filters on the context of the entities of the query."""
-        codes = [concept.code for concept in parsed.entities.values()]
-        if not codes:
-            what = " or ".join(sorted(filters.without))
-            notices.append(f"no entity was recognised in the query, so that nothing was left out as {what}")
-        return filters.about(codes)
-
-    def _why_nothing(self, parsed: Parsed, filters: Filters) -> Iterator[str]:
-        """Why a search may have found nothing: no words, values of filters that no document has."""
-        if not parsed.clauses:
-            yield "the query has no words to look for"
-        for condition in filters.conditions:
-            if condition.exclude or condition.name == ENTITY or self.index.ids(Filters((condition,))):
-                continue
-            known = ", ".join(value for value, _ in self.index.values(condition.name, KNOWN_VALUES))
-            wanted = ", ".join(sorted(condition.values)[:3])
-            name = condition.name.removeprefix("#")
-            told = f"there are {known}" if known else f"no document has a field {name!r}"
-            yield f"no document has {name}={wanted}; {told}"
-
-    # --- models ---
+        return resolved(Filters.of(given), self.index, self.vocabulary)
 
     @cached_property
     def _parser(self) -> Parser:
+        def rarity(words: list[str]) -> list[float]:
+            return list(self.index.rarity(self.index.stems(words)))
+
         gazetteer = annotator(False, self.vocabulary).gazetteer
-        return Parser(gazetteer, lambda name: self.index.has(field_name(name)), self._rarity)
-
-    def _rarity(self, words: list[str]) -> list[float]:
-        return list(self.index.rarity(self.index.stems(words)))
-
-    @cached_property
-    def _ranker(self) -> Ranker | None:
-        given = self._given_ranker
-        return OnnxRanker(Path(given)) if isinstance(given, str | os.PathLike) else given
-
-    def _loaded(self) -> Encoder | None:
-        """The encoder that was given, or the one that the library remembers; None if there is none."""
-        if self._encoder is None:
-            given, known = self._given_encoder, self.index.encoder()
-            if given is None and known is None:
-                return None
-            if given is None:
-                assert known is not None
-                given = known.folder
-                if not Path(given).is_dir():
-                    fix = "put it back, or say where it is with --encoder"
-                    raise CaprError(f"the encoder {known.name} of {self.path} is not in {given} any more. Fix: {fix}.")
-            self._encoder = OnnxEncoder(given) if isinstance(given, str | os.PathLike) else given
-        return self._encoder
-
-    def _checked(self, encoder: Encoder) -> Encoder:
-        known = self.index.encoder()
-        if known is not None and known.digest != encoder.identity.digest:
-            fact = f"the vectors of {self.path} were made by {known.name} ({known.digest[:8]})"
-            other = f"{encoder.identity.name} ({encoder.identity.digest[:8]})"
-            fix = f"capr encode {self.path} --encoder {encoder.identity.folder}, which makes them again"
-            raise CaprError(f"{fact}, and {other} cannot be used with them. Fix: {fix}.")
-        return encoder
-
-    def _encoder_to_add(self) -> Encoder | None:
-        encoder = self._loaded()
-        return encoder and self._checked(encoder)
-
-    def _encoder_to_search(self, mode: str, notices: list[str]) -> Encoder | None:
-        fact = ""
-        try:
-            encoder = self._loaded()
-            if encoder is not None and self.index.encoder() is not None:
-                return self._checked(encoder)
-            fix = f"capr encode {self.path} --encoder FOLDER"
-            fact = f"the library has no vectors. Fix: {fix}."
-        except CaprError as error:
-            fact = str(error)
-        if mode == "dense":
-            raise CaprError(f"dense search is not possible: {fact}")
-        notices.append(f"only words were compared, not meanings: {fact}")
-        return None
+        return Parser(gazetteer, lambda name: self.index.has(field_name(name)), rarity)
 
 
 def _documents(given: Given | Iterable[Given], tell: Callable[[Problem], None]) -> Iterator[Document]:
@@ -542,19 +351,3 @@ def _unusable(document: Document) -> Problem | None:
         fact = f"it holds half of a surrogate pair, U+{ord(error.object[error.start]):04X}"
         return Problem(fact, "write the character itself", record=ascii(document.id))
     return None
-
-
-def _stages(ranking: Sequence[Found], wanted: Collection[int]) -> dict[int, Stage]:
-    """What a ranking says of some passages."""
-    return {f.number: Stage(rank, f.score) for rank, f in enumerate(ranking, 1) if f.number in wanted}
-
-
-def _check(k: int, mode: str, fusion: str, group: str | None) -> None:
-    wrong = []
-    if not 1 <= k <= LARGEST:
-        wrong.append(f"k is {k}. Fix: ask for 1 to {LARGEST:,} passages.")
-    for name, value, known in (("mode", mode, MODES), ("fusion", fusion, tuple(FUSIONS)), ("group", group, GROUPS)):
-        if value is not None and value not in known:
-            wrong.append(f"there is no {name} {value!r}. Fix: use {', '.join(known)}.")
-    if wrong:
-        raise CaprError(" ".join(wrong))

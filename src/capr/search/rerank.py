@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
@@ -20,7 +21,7 @@ class Ranker(Protocol):
 class OnnxRanker:
     """The ranker of a folder (see `capr.index.onnx`): a cross-encoder with one output."""
 
-    def __init__(self, folder: Path | str, threads: int = 0) -> None:
+    def __init__(self, folder: str | os.PathLike[str], threads: int = 0) -> None:
         self._model = OnnxModel(Path(folder), "ranker", threads)
         outputs = self._model.run([("a", "b")]).shape[1]
         if outputs != 1:

@@ -1,0 +1,63 @@
+"""Conditions: what the filters of a search mean in a library."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from capr.annotate import Vocabulary
+from capr.documents import CaprError
+from capr.index import Filters, Index
+from capr.index.filters import ENTITY
+from capr.search.parse import Parsed
+
+MANY = 1_000_000  # values of a field that a * is compared with
+TOLD = 8  # values of a field that are told where a filter finds nothing
+
+
+def resolved(filters: Filters, index: Index, vocabulary: Vocabulary) -> Filters:
+    """Filters with every entity, and every value that has a *, exchanged for what it means."""
+    conditions = []
+    for condition in filters.conditions:
+        if condition.name == "entity":
+            about = Filters(entities=tuple(_code(entity, vocabulary) for entity in condition.values))
+            conditions.append(replace(condition, name=ENTITY, values=about.entity_values))
+            continue
+        values = {value for value in condition.values if "*" not in value}
+        for pattern in condition.values - values:
+            form = re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
+            known = (value for value, _ in index.values(condition.name, MANY))
+            values.update([value for value in known if form.fullmatch(value)] or [pattern])
+        conditions.append(replace(condition, values=frozenset(values)))
+    return replace(filters, conditions=tuple(conditions))
+
+
+def about_entities(filters: Filters, parsed: Parsed) -> Filters:
+    """Filters whose `without` is about the entities of the query; a notice, if it has none."""
+    codes = [concept.code for concept in parsed.entities.values()]
+    if filters.without and not codes:
+        what = " or ".join(sorted(filters.without))
+        parsed.notices.append(f"no entity was recognised in the query, so that nothing was left out as {what}")
+    return filters.about(codes) if filters.without else filters
+
+
+def why_nothing(parsed: Parsed, filters: Filters, index: Index) -> Iterator[str]:
+    """Why a search may have found nothing: no words, or values of filters that no document has."""
+    if not parsed.clauses:
+        yield "the query has no words to look for"
+    for condition in filters.conditions:
+        if condition.exclude or condition.name == ENTITY or index.ids(Filters((condition,))):
+            continue
+        known = ", ".join(value for value, _ in index.values(condition.name, TOLD))
+        wanted = ", ".join(sorted(condition.values)[:3])
+        name = condition.name.removeprefix("#")
+        yield f"no document has {name}={wanted}; " + (f"there are {known}" if known else f"none has a field {name!r}")
+
+
+def _code(entity: str, vocabulary: Vocabulary) -> str:
+    concept = vocabulary.find(entity) or vocabulary.by_code(entity)
+    if concept is None:
+        fix = "use another name of it (capr suggest), or search for it as words"
+        raise CaprError(f"the vocabulary has no entity {entity!r}. Fix: {fix}.")
+    return concept.code

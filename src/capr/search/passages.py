@@ -1,0 +1,173 @@
+"""Passages: ranks them, joins the rankings, and shows the best with the evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from capr.documents import CaprError
+from capr.index import Encoder, Filters, Found, Index, Stored
+from capr.search.evidence import Evidence
+from capr.search.fusion import FUSIONS
+from capr.search.hit import Hit, Neighbour, Stage
+from capr.search.parse import Parsed
+from capr.search.prepare import wording
+from capr.search.rerank import Ranker
+
+MODES = ("hybrid", "lexical", "dense")
+GROUPS = ("document", "patient")
+DEPTH = 100  # passages that each first stage gives
+RERANKED = 50  # passages that a ranker reads
+LARGEST = 10_000  # hits
+OTHERS = 4  # further hits shown of a group
+Stages = Mapping[str, Mapping[int, Stage]]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How to search; see `Library.search`."""
+
+    k: int = 10
+    mode: str = "hybrid"
+    fusion: str = "reciprocal"
+    group: str | None = None
+    neighbours: int = 0
+
+    def __post_init__(self) -> None:
+        wrong = []
+        if not 1 <= self.k <= LARGEST:
+            wrong.append(f"k is {self.k}. Fix: ask for 1 to {LARGEST:,} passages.")
+        known = {"mode": MODES, "fusion": tuple(FUSIONS), "group": (*GROUPS, None)}
+        for name, values in known.items():
+            if (value := getattr(self, name)) not in values:
+                wrong.append(f"there is no {name} {value!r}. Fix: use {', '.join(filter(None, values))}.")
+        if wrong:
+            raise CaprError(" ".join(wrong))
+
+
+class PassageSearch:
+    """One search.
+
+    Args:
+        index: where.
+        parsed: what for.
+        filters: what passages have to pass.
+        encoder: for the dense stage; None leaves it out.
+        ranker: puts the best candidates in order; None leaves them as they are.
+        options: how.
+    """
+
+    def __init__(
+        self,
+        index: Index,
+        parsed: Parsed,
+        filters: Filters,
+        encoder: Encoder | None,
+        ranker: Ranker | None,
+        options: Options,
+    ) -> None:
+        self._index, self._parsed, self._filters, self._options = index, parsed, filters, options
+        self._encoder, self._ranker = encoder, ranker
+        self._vector = encoder.query(parsed.text) if encoder is not None and parsed.text else None
+
+    def hits(self) -> tuple[list[Hit], str]:
+        """The hits, best first, and the mode in which they were found."""
+        rankings, ordered, groups = self._ordered()
+        if self._options.group is None:
+            chosen = self._chosen(ordered, self._options.k)
+        else:
+            groups = dict(list(groups.items())[: self._options.k])
+            chosen = self._chosen([found for some in groups.values() for found in some])
+        stages = {name: _stages(ranking, chosen) for name, ranking in rankings.items()}
+        evidence = Evidence(self._parsed, self._index)
+        made = {number: self._hit(*found, evidence, stages) for number, found in chosen.items()}
+        mode = "hybrid" if "fusion" in rankings else next(iter(rankings))
+        return list(made.values()) if self._options.group is None else list(_grouped(groups, made)), mode
+
+    def _ordered(self) -> tuple[dict[str, Sequence[Found]], Sequence[Found], dict[str, list[Found]]]:
+        """What each stage gives, the last ranking, and its groups; goes deeper until there are enough groups."""
+        group, k = self._options.group, self._options.k
+        depth = max(DEPTH, 2 * k)
+        while True:
+            rankings = self._first_stages(depth)
+            exhausted = all(len(ranking) < depth for ranking in rankings.values()) or depth >= LARGEST
+            if len(rankings) > 1:
+                rankings["fusion"] = FUSIONS[self._options.fusion](rankings)
+            ordered = next(reversed(rankings.values()))
+            if self._ranker is not None and self._parsed.text:
+                ordered = rankings["rerank"] = self._reranked(self._ranker, ordered)
+            groups = self._groups(ordered, group) if group else {}
+            if group is None or exhausted or len(groups) >= k:
+                return rankings, ordered, groups
+            depth *= 4  # all candidates belong to a few groups
+
+    def _first_stages(self, depth: int) -> dict[str, Sequence[Found]]:
+        clauses, filters = self._parsed.clauses, self._filters
+        rankings: dict[str, Sequence[Found]] = {}
+        if self._options.mode != "dense":
+            rankings["lexical"] = self._index.lexical(clauses, depth, filters)
+        if self._encoder is not None:
+            near = [] if self._vector is None else self._index.dense(self._vector, depth, filters, clauses)
+            rankings["dense"] = near
+        return rankings
+
+    def _reranked(self, ranker: Ranker, ordered: Sequence[Found]) -> list[Found]:
+        """The first candidates in the order that the ranker gives them, then the others."""
+        some = self._index.passages([found.number for found in ordered[:RERANKED]])
+        first = [found for found in ordered[:RERANKED] if found.number in some]
+        texts = [wording(some[found.number].title, some[found.number].entry) for found in first]
+        scores = ranker.scores(self._parsed.text, texts)
+        best = sorted((Found(f.number, s) for f, s in zip(first, scores, strict=True)), key=lambda f: -f.score)
+        lowest = min(scores, default=0.0)
+        return best + [Found(f.number, lowest - place) for place, f in enumerate(ordered[RERANKED:], 1)]
+
+    def _groups(self, ordered: Sequence[Found], by: str) -> dict[str, list[Found]]:
+        """The first passages of each document or patient."""
+        keys = self._index.groups([found.number for found in ordered], by)
+        groups: dict[str, list[Found]] = {}
+        for found in ordered:
+            if found.number in keys:
+                groups.setdefault(keys[found.number], []).append(found)
+        return {key: found[: 1 + OTHERS] for key, found in groups.items()}
+
+    def _chosen(self, ordered: Sequence[Found], k: int | None = None) -> dict[int, tuple[Stored, float]]:
+        """The first k passages, or all, with their scores; what was removed meanwhile is left out."""
+        chosen: dict[int, tuple[Stored, float]] = {}
+        step = k or max(1, len(ordered))
+        for begin in range(0, len(ordered), step):
+            part = ordered[begin : begin + step]
+            known = self._index.passages([found.number for found in part])
+            chosen |= {found.number: (known[found.number], found.score) for found in part if found.number in known}
+            if k and len(chosen) >= k:
+                return dict(list(chosen.items())[:k])
+        return chosen
+
+    def _hit(self, stored: Stored, score: float, evidence: Evidence, stages: Stages) -> Hit:
+        entry = stored.entry
+        highlights, sentences = evidence.of(entry)
+        distance = self._options.neighbours
+        around = self._index.neighbours(stored.number, distance) if distance > 0 else ()
+        return Hit(
+            entry.passage,
+            entry.text,
+            score,
+            stored.title,
+            stored.metadata,
+            entry.aspect,
+            entry.mentions,
+            sentences,
+            highlights,
+            {name: said[stored.number] for name, said in stages.items() if stored.number in said},
+            tuple(Neighbour(near.entry.passage.span, near.entry.text) for near in around),
+        )
+
+
+def _grouped(groups: Mapping[str, Sequence[Found]], made: Mapping[int, Hit]) -> list[Hit]:
+    """The best hit of each group, with the others in it."""
+    lists = [(key, [made[f.number] for f in found if f.number in made]) for key, found in groups.items()]
+    return [replace(found[0], group=key, others=tuple(found[1:])) for key, found in lists if found]
+
+
+def _stages(ranking: Sequence[Found], wanted: Collection[int]) -> dict[int, Stage]:
+    """What a ranking says of some passages."""
+    return {f.number: Stage(rank, f.score) for rank, f in enumerate(ranking, 1) if f.number in wanted}
