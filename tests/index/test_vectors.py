@@ -1,6 +1,5 @@
 """The index of vectors: codes, the approximate search and its files."""
 
-import json
 import os
 from contextlib import suppress
 
@@ -13,6 +12,7 @@ from reference import ENCODER, prepare
 from capr.documents import Document
 from capr.index import Clause
 from capr.index import vectors as module
+from capr.index.derived import DamagedError, load_state, save_state
 from capr.index.vectors import Vectors, VectorsWriter, decoded, encoded
 
 DIMENSIONS = 256
@@ -250,18 +250,17 @@ def test_damage_is_noticed(folder, name):
     file.write_bytes(sound[:-1] + bytes([sound[-1] ^ 1]))
     assert Vectors(folder).damaged() == [name]
     file.write_bytes(sound[:-1])
-    with pytest.raises(ValueError, match=f"{name}-.* is too short"):
+    with pytest.raises(DamagedError, match=f"{name}-.* is too short"):
         Vectors(folder)
     file.unlink()
-    with pytest.raises(OSError, match=name):
+    with pytest.raises(DamagedError, match=name):
         Vectors(folder)
 
 
 def test_another_format_is_not_read(folder):
     append(folder, clustered(3))
-    state = json.loads((folder / "state.json").read_text())
-    (folder / "state.json").write_text(json.dumps(state | {"format": 99}))
-    with pytest.raises(ValueError, match="99"):
+    save_state(folder, load_state(folder) | {"format": 99})
+    with pytest.raises(DamagedError, match="99"):
         Vectors(folder)
 
 

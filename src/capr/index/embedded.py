@@ -6,8 +6,8 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import rmtree
@@ -16,23 +16,23 @@ from typing import Any, TypeVar
 import numpy as np
 
 from capr.documents import CaprError, Document
+from capr.index.derived import STATE, DamagedError
 from capr.index.filters import Filters
-from capr.index.lock import writer_lock
+from capr.index.lock import held, writer_lock
 from capr.index.postings import Postings
 from capr.index.protocol import Clause, EncoderIdentity, Found, Prepared, Stats, Stored, Vector
 from capr.index.store import Store
 from capr.index.vectors import Vectors, VectorsWriter
-from capr.index.words import DamagedError, Words, WordsWriter, asks, stem
+from capr.index.words import Words, WordsWriter, asks, stem
 
 log = logging.getLogger("capr")
 CHECKED = 64_000_000  # bytes of a derived index whose checksums are compared whenever it is opened
 BATCH = 2000  # passages or vectors that are taken into a derived index at once
 NARROW = 0.02  # a filter that leaves a smaller share is applied by the index of words itself
 LISTED = 5000  # passages that must (not) have some words, and are looked up beforehand if they are no more
-ATTEMPTS = 3  # to open a derived index before it counts as damaged
+ATTEMPTS = 5  # to open a derived index beside a writer before it counts as damaged
 PATIENCE = 2.0  # seconds that a writer waits for a reader that brings the derived indexes up to date
 Found_ = TypeVar("Found_")
-DAMAGE = (OSError, ValueError, TypeError, KeyError, DamagedError)  # what opening a damaged index may raise
 
 
 @dataclass(frozen=True)
@@ -107,6 +107,8 @@ class EmbeddedIndex:
             except CaprError as error:  # a writer is at work and will do it, or nobody may
                 log.debug("the derived indexes of %s are behind: %s", self.folder, error)
             words, vectors = self._words(), self._vectors()
+        if words is None and self._view is not None:
+            words = self._view.words  # it is being made again; what was opened can still be read
         if words is None:
             fix = "give this user the right to write there, check the disk, or wait for the process that writes"
             raise CaprError(f"{self.folder / 'words'} is not there and cannot be made now. Fix: {fix}.")
@@ -134,27 +136,26 @@ class EmbeddedIndex:
     def _sound(self, name: str, kind: type[Any]) -> Any:
         """A derived index, or None if it is not there or damaged."""
         folder = self.folder / name
-        for attempt in range(ATTEMPTS):
-            if attempt:
-                time.sleep(0.1)  # a writer may have exchanged files just now
-            if not (folder / "state.json").exists():
+        for _ in range(ATTEMPTS):
+            if not (folder / STATE).exists():
                 return None
             try:
                 found = kind(folder)
                 damaged = found.damaged() if found.size() <= CHECKED else []
-            except DAMAGE as error:
+            except DamagedError as error:
                 damaged = [str(error)]
             if not damaged:
                 return found
+            if not held(self.folder):
+                break
+            time.sleep(0.05)  # a writer may have exchanged files just now
         log.warning("%s is damaged (%s); it is made again from the documents", folder, ", ".join(damaged))
         return None
 
     def rebuild(self, *names: str) -> None:
         """Makes derived indexes (`words`, `vectors`) again from the documents."""
         with writer_lock(self.folder, PATIENCE), self.store.errors():
-            for name in names:
-                rmtree(self.folder / name, ignore_errors=True)
-            writer = EmbeddedWriter(self)
+            writer = EmbeddedWriter(self, names)
             try:
                 writer.catch_up()
             finally:
@@ -164,7 +165,7 @@ class EmbeddedIndex:
     def compact(self) -> int:
         """Frees the room of what was removed, and gives how many bytes that was."""
         before = sum(self.stats().disk.values())
-        with writer_lock(self.folder, PATIENCE), self.store.errors():
+        with self.writing(), self.store.errors():  # the derived indexes have forgotten what was removed
             with self.store.changing():
                 self.store.compact_removed()
             self.store.database.execute("VACUUM")
@@ -224,7 +225,9 @@ class EmbeddedIndex:
             return view.postings.allowed(self.store, filters)
 
     def rarity(self, words: Sequence[str]) -> list[float]:
-        view = self.view()
+        return self._healing(lambda view: self._rarity(view, words))
+
+    def _rarity(self, view: View, words: Sequence[str]) -> list[float]:
         counts = [view.words.frequency(word) for word in words]
         if view.postings.passages < len(view.postings.alive) - 1:  # what was removed may still be counted
             there = (view.words.search([Clause(word, {"text": 1.0})], 1) for word in words)
@@ -312,8 +315,9 @@ class EmbeddedIndex:
 class EmbeddedWriter:
     """Changes the truth first; the derived indexes follow, and catch up later if they could not."""
 
-    def __init__(self, index: EmbeddedIndex) -> None:
-        self._index, self._store = index, index.store
+    def __init__(self, index: EmbeddedIndex, fresh: Collection[str] = ()) -> None:
+        """`fresh` are derived indexes that have to be made again."""
+        self._index, self._store, self._fresh = index, index.store, set(fresh)
         self._pending: list[Callable[[], object]] = []
         self._words: WordsWriter | None = None
         self._has: tuple[int, int] | None = None  # the last passage and removal that the index of words has
@@ -348,36 +352,42 @@ class EmbeddedWriter:
         try:
             self._catch_up_words()
             self._catch_up_vectors()
-        except (
-            OSError,
-            ValueError,
-            DamagedError,
-        ) as error:  # a full disk: the documents are safe, and it can be done later
+        except (OSError, ValueError, DamagedError) as error:  # a full disk: the documents are safe, the rest can wait
+            with suppress(DamagedError):
+                self.close()  # or tantivy keeps its lock
             self._words = self._has = self._vectors = None
-            log.warning("%s: the derived indexes are behind (%s); they catch up later", self._index.folder, error)
+            told = "%s: the derived indexes are behind (%s); they catch up later"
+            log.warning(told, self._index.folder, str(error))
 
     def _catch_up_words(self) -> None:
         store, folder = self._store, self._index.folder / "words"
         passage, _, removed = store.last()
         if self._has is None:
-            words = self._index._words()
+            words = None if "words" in self._fresh else self._index._words()
             self._has = (words.through, words.removed) if words else (-1, 0)
         if self._has == (passage, removed):
             return
         through, gone = self._has
+        new = through < 0  # made beside the one that readers may still use
+        if new:
+            folder = folder.with_name("words.part")
+            rmtree(folder, ignore_errors=True)
         taken_over = self._words is None
         if self._words is None:
-            if through < 0 and folder.exists():
-                rmtree(folder)
             self._words = WordsWriter(folder)
         for row in store.removed_since(gone):
             self._words.remove(row.document)
         for document, passages in store.passages_since(through):
-            if taken_over:
+            if taken_over and not new:
                 self._words.remove(document)  # what a killed process has left of it
             self._words.add(document, passages)
         self._words.commit(passage, removed)
         self._has = passage, removed
+        if new:
+            self.close()
+            self._fresh.discard("words")
+            rmtree(self._index.folder / "words", ignore_errors=True)
+            folder.rename(self._index.folder / "words")
 
     def _catch_up_vectors(self) -> None:
         encoder = self._store.encoder()
@@ -385,9 +395,10 @@ class EmbeddedWriter:
             return
         source = self._store.source()
         if self._vectors is None or self._vectors.state.source != source:
-            if self._index._vectors() is None:
-                rmtree(self._index.folder / "vectors", ignore_errors=True)
-            self._vectors = VectorsWriter(self._index.folder / "vectors", source, encoder.dimensions)
+            fresh = "vectors" in self._fresh or self._index._vectors() is None
+            self._fresh.discard("vectors")
+            folder = self._index.folder / "vectors"
+            self._vectors = VectorsWriter(folder, source, encoder.dimensions, fresh)
         _, through, _ = self._store.last()
         while self._vectors.state.through < through or not self._vectors.state.sums:
             rows = self._store.codes_since(self._vectors.state.through, BATCH)

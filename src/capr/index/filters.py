@@ -102,8 +102,9 @@ class Filters:
         if given is None or isinstance(given, Filters):
             return given if given is not None else cls()
         if isinstance(given, Mapping):
-            pairs = [(name, value, False) for name, values in given.items() for value in _listed(values)]
-            empty = [name for name, values in given.items() if not _listed(values) and name != "without"]
+            named = [(clean(str(name)), _listed(values)) for name, values in given.items()]
+            pairs = [(name, value, False) for name, values in named for value in values]
+            empty = [name for name, values in named if not values and name != "without"]
         else:
             pairs, empty = [_pair(text) for text in _listed(given)], []
         # Nobody is in an empty cohort.
@@ -186,6 +187,11 @@ def _days(value: str) -> tuple[str, str] | None:
     return since, f"{last[1]}-{last[2] or '12'}-{last[3] or '31'}" if last else ""
 
 
+def clean(text: str) -> str:
+    """A text without halves of surrogate pairs, which no document has."""
+    return text.encode("utf-8", "replace").decode()
+
+
 def _pair(text: str) -> tuple[str, str, bool]:
     name, equals, value = text.partition("=")
     exclude = name.endswith("!")
@@ -197,8 +203,8 @@ def _pair(text: str) -> tuple[str, str, bool]:
 
 def _listed(values: Any) -> list[str]:
     if isinstance(values, str | Path) or not isinstance(values, Iterable):
-        return [str(values)]
-    return [str(value) for value in values]
+        return [clean(str(values))]
+    return [clean(str(value)) for value in values]
 
 
 def _from_file(value: str) -> list[str]:

@@ -43,6 +43,21 @@ def writer_lock(folder: Path, wait: float = 0) -> Iterator[None]:
         os.close(descriptor)
 
 
+def held(folder: Path) -> bool:
+    """Whether somebody is writing."""
+    try:
+        descriptor = os.open(folder / "lock", os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
 def _locked(descriptor: int) -> bool:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -8,7 +8,7 @@ import re
 import sqlite3
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
@@ -51,7 +51,12 @@ class Store:
         self.folder, self.file = folder, folder / FILE
         self._local = threading.local()
         self._connections: list[sqlite3.Connection] = []
-        if create and not self.file.exists():
+        try:
+            there = self.file.exists()
+        except OSError as error:
+            fix = "check the permissions of the folder and of the files in it"
+            raise CaprError(f"{self.file} cannot be opened ({error.strerror}). Fix: {fix}.") from error
+        if create and not there:
             self._create()
         if not self.file.is_file():
             raise CaprError(f"{folder} is not a library: it has no {FILE}. Fix: capr index {folder} FILE...")
@@ -67,17 +72,24 @@ class Store:
     def _create(self) -> None:
         """Makes the file whole and then gives it its name, so that nobody opens half of it."""
         part = self.file.with_name(f"{FILE}.{os.getpid()}.part")
-        with self.errors():
-            database = sqlite3.connect(part, isolation_level=None)
-            database.executescript(
-                "PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; BEGIN;"
-                + files("capr.index").joinpath("schema.sql").read_text("utf-8")
-            )
-            database.execute("INSERT INTO meta VALUES ('format', ?), ('generation', '0')", (str(FORMAT),))
-            database.execute("COMMIT")
-            database.close()
-        os.link(part, self.file)
-        part.unlink()
+        try:
+            part.unlink(missing_ok=True)  # of a process that was killed
+            with self.errors(), closing(sqlite3.connect(part, isolation_level=None)) as database:
+                database.executescript(
+                    "PRAGMA page_size = 8192; PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL; BEGIN;"
+                    + files("capr.index").joinpath("schema.sql").read_text("utf-8")
+                )
+                database.execute("INSERT INTO meta VALUES ('format', ?), ('generation', '0')", (str(FORMAT),))
+                database.execute("COMMIT")
+                database.execute("PRAGMA journal_mode = WAL")  # now that all of it is in the one file
+            with suppress(FileExistsError):  # another process was quicker
+                os.link(part, self.file)
+        except OSError as error:
+            fix = "make room, or name a folder on another disk"
+            raise CaprError(f"{self.file} cannot be made ({error.strerror}). Fix: {fix}.") from error
+        finally:
+            for end in ("", "-journal", "-wal", "-shm"):
+                part.with_name(part.name + end).unlink(missing_ok=True)
 
     @contextmanager
     def errors(self) -> Iterator[None]:
@@ -89,15 +101,26 @@ class Store:
             if "disk is full" in said or "disk I/O" in said:
                 fix = "make room and run the same command again; it goes on where it stopped, nothing is lost"
                 raise CaprError(f"{self.folder}: the disk is full or failed ({said}). Fix: {fix}.") from error
-            if "malformed" in said or "not a database" in said:
-                fix = f"restore {FILE} from a backup, or make the library again with capr index"
-                raise CaprError(f"{self.file} is damaged ({said}). Fix: {fix}.") from error
+            if any(part in said for part in ("malformed", "not a database", "no such table", "Could not decode")):
+                raise self._damaged(error) from error
             if "readonly" in said or "unable to open" in said:
                 fix = "check the permissions of the folder and of the files in it"
                 raise CaprError(f"{self.file} cannot be opened ({said}). Fix: {fix}.") from error
             if "locked" in said:
                 raise CaprError(f"{self.file} is busy ({said}). Fix: try again in a moment.") from error
             raise
+
+    def _damaged(self, error: Exception) -> CaprError:
+        fix = f"restore {FILE} from a backup, or make the library again with capr index"
+        return CaprError(f"{self.file} is damaged ({error}). Fix: {fix}.")
+
+    @contextmanager
+    def _sound(self) -> Iterator[None]:
+        """Says what it means that a row is not as it was written."""
+        try:
+            yield
+        except (ValueError, TypeError, AttributeError) as error:
+            raise self._damaged(error) from error
 
     @property
     def database(self) -> sqlite3.Connection:
@@ -348,19 +371,22 @@ class Store:
         _, id, title, metadata, annotations, _, _, first, count, _, after = row
         query = "SELECT before, text FROM passage WHERE number BETWEEN ? AND ? ORDER BY number"
         pieces = self.database.execute(query, (first, first + count - 1))
-        text = "".join([part for piece in pieces for part in piece]) + after
-        said = tuple(Annotation(kind, Span(*span), value) for kind, span, value in json.loads(annotations))
-        return Document(id, text, title, json.loads(metadata), said)
+        with self._sound():
+            text = "".join([part for piece in pieces for part in piece]) + after
+        with self._sound():
+            said = tuple(Annotation(kind, Span(*span), value) for kind, span, value in json.loads(annotations))
+            return Document(id, text, title, json.loads(metadata), said)
 
     def _stored(self, row: Sequence[Any], previous: Span | None, following: Span | None) -> Stored:
         (number, _, begin, end, text, heading, heading_begin, heading_end, aspect, sentences, mentions, id, title,
          metadata, first, _) = row  # fmt: skip
-        bounds = np.frombuffer(sentences, np.uint32).tolist()
-        cut = tuple(Span(begin + a, begin + b) for a, b in zip(bounds[::2], bounds[1::2], strict=True))
-        heading_span = None if heading_begin is None else Span(heading_begin, heading_end)
-        passage = Passage(id, number - first, Span(begin, end), heading, heading_span, cut, previous, following)
-        entry = Entry(passage, text, aspect, tuple(self._mention(*given) for given in json.loads(mentions)))
-        return Stored(number, entry, title, json.loads(metadata))
+        with self._sound():
+            bounds = np.frombuffer(sentences, np.uint32).tolist()
+            cut = tuple(Span(begin + a, begin + b) for a, b in zip(bounds[::2], bounds[1::2], strict=True))
+            heading_span = None if heading_begin is None else Span(heading_begin, heading_end)
+            passage = Passage(id, number - first, Span(begin, end), heading, heading_span, cut, previous, following)
+            entry = Entry(passage, text, aspect, tuple(self._mention(*given) for given in json.loads(mentions)))
+            return Stored(number, entry, title, json.loads(metadata))
 
     def _mention(
         self, begin: int, end: int, kind: str, concept: int | None, by: list[str], said: Mapping[str, list[Any]]

@@ -9,18 +9,20 @@ lists or a graph (docs/benchmarks.md).
 
 from __future__ import annotations
 
-import json
 import os
 import time
 import zlib
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from capr.index.derived import STATE, DamagedError, load_state, save_state
 from capr.index.protocol import Found, Vector
 
 FORMAT = 1
@@ -76,9 +78,16 @@ class Vectors:
     """Reads the files as they are now; `refreshed` sees what was appended since."""
 
     def __init__(self, folder: Path) -> None:
-        """Opens the index; raises ValueError or OSError if it is not there or damaged."""
+        """Opens the index; raises `DamagedError` if it cannot be read."""
         self.folder = folder
-        self.state = State(**json.loads((folder / "state.json").read_text("utf-8")))
+        try:
+            self._open()
+        except (OSError, ValueError, TypeError) as error:
+            raise DamagedError(str(error)) from error
+
+    def _open(self) -> None:
+        folder = self.folder
+        self.state = State(**load_state(folder))
         if self.state.format != FORMAT:
             raise ValueError(f"format {self.state.format}")
         for name, (kind, shape) in _layout(self.state).items():
@@ -88,7 +97,6 @@ class Vectors:
                 raise ValueError(f"{file.name} is too short")
             array = np.memmap(file, kind, "r", shape=shape) if size else np.zeros(shape, kind)
             setattr(self, name, np.asarray(array))
-        self._highest = int(self.numbers.max(initial=0))
 
     numbers: NDArray[np.int64]
     codes: NDArray[np.int8]
@@ -116,8 +124,6 @@ class Vectors:
             allowed: by number, whether a passage may be found.
             filtered: whether `allowed` leaves out more than what was removed.
         """
-        if self._highest >= len(allowed):  # passages that were added since
-            allowed = np.pad(allowed, (0, self._highest + 1 - len(allowed)))
         rows = self._candidates(vector, max(RESCORED, 10 * k), allowed, filtered)
         # einsum and one thread: so small a product takes longer to share among threads than to do
         scores = np.einsum("ij,j->i", self.codes[rows].astype(np.float32), vector) * self.scales[rows]
@@ -128,7 +134,7 @@ class Vectors:
         """The rows of so many passages with the most equal bits; all, if there are few."""
         total = len(self)
         if filtered:
-            passing = np.flatnonzero(allowed[self.numbers])
+            passing = np.flatnonzero(self._passing(allowed))
             if len(passing) <= max(FEW, count):
                 return passing
             if len(passing) < SPARSE * total:
@@ -136,15 +142,21 @@ class Vectors:
                 return passing[nearest]
             wanted = int(count * total / len(passing) * 1.2)
         elif total <= max(FEW, count):
-            return np.flatnonzero(allowed[self.numbers])
+            return np.flatnonzero(self._passing(allowed))
         else:
             wanted = count
         while True:
             nearest = self._nearest(vector, self.bits, min(wanted, total))
-            nearest = nearest[allowed[self.numbers[nearest]]]
+            nearest = nearest[self._passing(allowed, nearest)]
             if len(nearest) >= count or wanted >= total:
                 return nearest[:count]
             wanted *= 2
+
+    def _passing(self, allowed: NDArray[np.bool_], rows: Any = slice(None)) -> NDArray[np.bool_]:
+        """Whether rows are allowed; what was added since `allowed` was made is not."""
+        numbers = self.numbers[rows]
+        passing: NDArray[np.bool_] = allowed.take(numbers, mode="clip") & (numbers >= 0) & (numbers < len(allowed))
+        return passing
 
     def _nearest(self, vector: Vector, bits: NDArray[np.uint8], count: int) -> NDArray[np.int64]:
         import faiss  # takes a while, which those who do without it need not wait
@@ -163,16 +175,18 @@ class Vectors:
 class VectorsWriter:
     """Appends to the files. What was written counts once the state is renamed into its place."""
 
-    def __init__(self, folder: Path, source: str, dimensions: int) -> None:
-        """Goes on with what is there, if it is sound and from the same source."""
+    def __init__(self, folder: Path, source: str, dimensions: int, fresh: bool = False) -> None:
+        """Goes on with what is there, if it is sound and from the same source, unless it has to be made afresh."""
         self.folder = folder
         folder.mkdir(exist_ok=True)
-        try:
-            self.state = Vectors(folder).state
-        except (OSError, ValueError, TypeError):
-            self.state = State(epoch=time.time_ns())
-        if self.state.source != source or self.state.dimensions != dimensions:
-            self.state = State(source, dimensions, epoch=time.time_ns())
+        self.state = State(source, dimensions, epoch=time.time_ns())
+        if (folder / STATE).is_dir():
+            _take_away(folder / STATE)
+        if not fresh:
+            with suppress(DamagedError):
+                known = Vectors(folder).state
+                if (known.source, known.dimensions) == (source, dimensions):
+                    self.state = known
 
     def append(self, numbers: Sequence[int], codes: Iterable[bytes], through: int) -> None:
         """Adds vectors, as `encoded` gives them; `through` is the last sequence number."""
@@ -205,18 +219,8 @@ class VectorsWriter:
         self.state = replace(self.state, through=through, rows=rows, sums=sums)
         save_state(self.folder, asdict(self.state))
         for file in self.folder.iterdir():
-            if file.name != "state.json" and not file.name.endswith(f"-{self.state.epoch}"):
-                file.unlink()
-
-
-def save_state(folder: Path, state: dict[str, Any]) -> None:
-    """Writes `state.json` so that it is there wholly or not at all."""
-    part = folder / "state.json.part"
-    with part.open("w", encoding="utf-8") as file:
-        json.dump(state, file)
-        file.flush()
-        os.fsync(file.fileno())
-    part.replace(folder / "state.json")
+            if file.name != STATE and not file.name.endswith(f"-{self.state.epoch}"):
+                _take_away(file)
 
 
 def _layout(state: State) -> dict[str, tuple[str, tuple[int, ...]]]:
@@ -229,6 +233,13 @@ def _layout(state: State) -> dict[str, tuple[str, tuple[int, ...]]]:
         "bits": ("u1", (rows, (dimensions + 7) // 8)),
         "centre": ("f4", (dimensions if rows else 0,)),
     }
+
+
+def _take_away(path: Path) -> None:
+    if path.is_dir():
+        rmtree(path)
+    else:
+        path.unlink()
 
 
 def _write(file: Path, begin: int, data: bytes) -> None:

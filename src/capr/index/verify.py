@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from capr.documents import CaprError, Document
+from capr.index.derived import DamagedError
 from capr.index.digest import digest
 from capr.index.filters import document_facts, passage_facts
 from capr.index.lock import writer_lock
@@ -171,7 +172,7 @@ def _words(view: View, check: Check, numbers: set[int]) -> list[str]:
         check.wrong(f"words/{file} is damaged", REPAIR)
     try:
         known = Counter(view.words.numbers())
-    except Exception as error:  # a damaged index may do anything
+    except DamagedError as error:
         check.wrong(f"the index of words cannot be read ({error})", REPAIR)
         return ["words"]
     if known.keys() != numbers or max(known.values(), default=1) > 1:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-import re
+import os
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -19,9 +20,9 @@ from tantivy import Occur, Query
 
 from capr.annotate import Mention
 from capr.documents import Document
+from capr.index.derived import DamagedError, load_state, save_state
 from capr.index.filters import DAY, ENTITY, Filters, document_facts, passage_facts
 from capr.index.protocol import Clause, Found, Stored
-from capr.index.vectors import save_state
 
 FORMAT = 1
 HEAP = 64_000_000  # bytes that tantivy may use while it writes
@@ -32,21 +33,13 @@ WHOLE = ("entities", "aspect")  # fields whose values are compared as a whole
 LONGEST = 60  # characters of a word that is kept; longer ones are no words
 
 
-class DamagedError(Exception):
-    """The files cannot be read."""
-
-
 @contextmanager
 def panics() -> Iterator[None]:
     """Where its files are damaged, or the disk is full, tantivy panics; that is no reason to end the process."""
     try:
         yield
-    except ValueError as error:
-        if not re.search("corrupt|open|io error|exist", str(error), re.IGNORECASE):
-            raise
-        raise DamagedError(str(error)) from error
     except BaseException as error:
-        if type(error).__name__ != "PanicException":
+        if type(error).__name__ != "PanicException" and not isinstance(error, ValueError | OSError):
             raise
         raise DamagedError(str(error)) from error
 
@@ -103,42 +96,53 @@ def _opened(folder: Path) -> Any:
     return index
 
 
+def _read_only(folder: Path) -> Any:
+    """A searcher where nothing can be written.
+
+    Beside the files that it opens tantivy writes a lock, so it gets links to them in a folder of its own.
+    """
+    with TemporaryDirectory() as place:
+        for file in folder.absolute().iterdir():
+            if file.suffix != ".lock":
+                (Path(place) / file.name).symlink_to(file)
+        return _opened(Path(place)).searcher()
+
+
 class Words:
     """A state of the index, which later changes leave alone."""
 
     def __init__(self, folder: Path) -> None:
-        """Opens the index; raises ValueError or OSError if it is not there or damaged."""
+        """Opens the index; raises `DamagedError` if it cannot be read."""
         self.folder = folder
-        state = json.loads((folder / "state.json").read_text("utf-8"))
-        if state["format"] != FORMAT:
-            raise ValueError(f"format {state['format']}")
+        state = load_state(folder)
+        if state.get("format") != FORMAT:
+            raise DamagedError(f"format {state.get('format')}")
         self.through, self.removed = int(state["through"]), int(state["removed"])
         if not (folder / "meta.json").is_file():
-            raise ValueError("meta.json is missing")
+            raise DamagedError("meta.json is missing")
         with panics():
-            self.searcher = _opened(folder).searcher()
+            self.searcher = _opened(folder).searcher() if os.access(folder, os.W_OK) else _read_only(folder)
 
     def __len__(self) -> int:
         return int(self.searcher.num_docs)
 
     def size(self) -> int:
         """Bytes."""
-        return sum(file.stat().st_size for file in self.folder.iterdir())
+        total = 0
+        for file in self._files():
+            with suppress(FileNotFoundError):  # a writer has merged it meanwhile
+                total += file.stat().st_size
+        return total
 
     def damaged(self) -> list[str]:
         """The files that are missing, or whose checksum, which tantivy writes at their ends, is wrong."""
-        meta = (self.folder / "meta.json").read_bytes()
-        names = [segment["segment_id"].replace("-", "") for segment in json.loads(meta)["segments"]]
-        files = [self.folder / f"{name}.{part}" for name in names for part in PARTS]
-        found = [file.name for file in files if not file.exists()]
-        if found and (self.folder / "meta.json").read_bytes() != meta:  # a writer has merged them meanwhile
-            return self.damaged()
-        for file in self.folder.glob("*.*"):
-            if file.suffix in (".json", ".lock", ".part"):
-                continue
+        found = []
+        for file in self._files():
             try:
                 data = file.read_bytes()
-            except FileNotFoundError:  # a writer has merged it meanwhile
+            except FileNotFoundError:
+                if file in self._files():  # and not merged by a writer meanwhile
+                    found.append(file.name)
                 continue
             length, magic = struct.unpack("<II", data[-8:]) if len(data) > 8 else (0, 0)
             try:
@@ -149,6 +153,20 @@ class Words:
             if not sound:
                 found.append(file.name)
         return found
+
+    def _files(self) -> list[Path]:
+        """The files that count; what a killed process has left, or a writer is just writing, does not."""
+        try:
+            segments = json.loads((self.folder / "meta.json").read_text("utf-8"))["segments"]
+            names = []
+            for segment in segments:
+                name = segment["segment_id"].replace("-", "")
+                names += [f"{name}.{part}" for part in PARTS]
+                if segment["deletes"]:
+                    names.append(f"{name}.{segment['deletes']['opstamp']}.del")
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+            raise DamagedError("meta.json cannot be read") from error
+        return [self.folder / name for name in names]
 
     def search(
         self,
@@ -203,13 +221,16 @@ class Words:
 
     def frequency(self, stem: str) -> int:
         """In how many passages a word is."""
-        return int(self.searcher.doc_freq("text", stem))
+        with panics():
+            return int(self.searcher.doc_freq("text", stem))
 
     def _hits(self, query: Any, limit: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Scores and numbers, best first."""
         with panics():
             hits = self.searcher.search(query, limit, count=False).hits
             numbers = self.searcher.fast_field_values("number", [address for _, address in hits]) if hits else []
+        if None in numbers:
+            raise DamagedError("a passage has no number")
         return np.array([score for score, _ in hits], np.float64), np.array(numbers, np.int64)
 
     def _query(self, clauses: Sequence[Clause], filters: Filters | None) -> Any:
@@ -264,6 +285,7 @@ class WordsWriter:
         self.folder = folder
         self._index = _opened(folder)
         self._writer = self._index.writer(HEAP, 1)
+        self._writer.garbage_collect_files()  # what a killed process has left would be in the way
 
     def add(self, document: int, passages: Sequence[Stored]) -> None:
         """Adds the passages of the document with that number."""
@@ -308,7 +330,8 @@ class WordsWriter:
 
     def close(self) -> None:
         """Waits for what tantivy does in the background."""
-        self._writer.wait_merging_threads()
+        with panics():
+            self._writer.wait_merging_threads()
 
 
 def asks(clause: Clause) -> bool:

@@ -16,7 +16,7 @@ from capr.annotate.mentions import Annotator, annotator
 from capr.documents import CaprError, Document, Notice, Problem, read
 from capr.index import EmbeddedIndex, Encoder, Filters, Prepared, Stats
 from capr.index.digest import digest
-from capr.index.filters import field_name
+from capr.index.filters import clean, field_name
 from capr.index.verify import Check, verify
 from capr.search.conditions import about_entities, resolved, why_nothing
 from capr.search.hit import Results
@@ -308,7 +308,7 @@ class Library:
         options = Options(k, mode, fusion, group, neighbours)
         if rerank and self.models.ranker is None:
             raise CaprError("there is no ranker to re-rank with. Fix: name its folder with --ranker.")
-        parsed = self._parser.parse(Query(query) if isinstance(query, str) else query)
+        parsed = self._parser.parse(Query(clean(query)) if isinstance(query, str) else query)
         passing = about_entities(self._filters(filters) & self._filters(parsed.filters), parsed)
         notices = [*parsed.notices, *self.index.notices()]
         encoder = self.models.to_search(self.index, mode, notices)
