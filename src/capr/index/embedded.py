@@ -28,7 +28,8 @@ from capr.index.words import Words, WordsWriter, asks, stem
 log = logging.getLogger("capr")
 CHECKED = 64_000_000  # bytes of a derived index whose checksums are compared whenever it is opened
 BATCH = 2000  # passages or vectors that are taken into a derived index at once
-NARROW = 0.02  # a filter that leaves a smaller share is applied by the index of words itself
+# A filter that leaves a smaller share is applied by the index of words itself; one of many values is slow there.
+NARROW, NARROW_OF_MANY, MANY = 0.15, 0.02, 50
 LISTED = 5000  # passages that must (not) have some words, and are looked up beforehand if they are no more
 ATTEMPTS = 5  # to open a derived index beside a writer before it counts as damaged
 PATIENCE = 2.0  # seconds that a writer waits for a reader that brings the derived indexes up to date
@@ -125,16 +126,16 @@ class EmbeddedIndex:
             vectors is None or vectors.state.through != vector or vectors.state.source != self.store.source()
         )
 
-    def _words(self) -> Words | None:
-        found: Words | None = self._sound("words", Words)
+    def _words(self, level: int = logging.DEBUG) -> Words | None:
+        found: Words | None = self._sound("words", Words, level)
         return found
 
-    def _vectors(self) -> Vectors | None:
-        found: Vectors | None = self._sound("vectors", Vectors)
+    def _vectors(self, level: int = logging.DEBUG) -> Vectors | None:
+        found: Vectors | None = self._sound("vectors", Vectors, level)
         return found
 
-    def _sound(self, name: str, kind: type[Any]) -> Any:
-        """A derived index, or None if it is not there or damaged."""
+    def _sound(self, name: str, kind: type[Any], level: int) -> Any:
+        """A derived index, or None if it is not there or damaged, which is told at some level."""
         folder = self.folder / name
         for _ in range(ATTEMPTS):
             if not (folder / STATE).exists():
@@ -149,7 +150,7 @@ class EmbeddedIndex:
             if not held(self.folder):
                 break
             time.sleep(0.05)  # a writer may have exchanged files just now
-        log.warning("%s is damaged (%s); it is made again from the documents", folder, ", ".join(damaged))
+        log.log(level, "%s is damaged (%s); it is made again from the documents", folder, ", ".join(damaged))
         return None
 
     def rebuild(self, *names: str) -> None:
@@ -189,7 +190,8 @@ class EmbeddedIndex:
         allowed, passing = self._allowed(view, filters)
         if not passing:
             return []
-        if passing < NARROW * view.postings.passages:
+        values = sum(len(condition.values) for condition in filters.conditions)
+        if passing < (NARROW if values <= MANY else NARROW_OF_MANY) * view.postings.passages:
             return view.words.search(clauses, k, filters, allowed)
         limit = int(1.2 * k * view.postings.passages / passing) if filters else k
         return view.words.search(clauses, k, None, allowed, limit)
@@ -363,7 +365,7 @@ class EmbeddedWriter:
         store, folder = self._store, self._index.folder / "words"
         passage, _, removed = store.last()
         if self._has is None:
-            words = None if "words" in self._fresh else self._index._words()
+            words = None if "words" in self._fresh else self._index._words(logging.WARNING)
             self._has = (words.through, words.removed) if words else (-1, 0)
         if self._has == (passage, removed):
             return
@@ -395,7 +397,7 @@ class EmbeddedWriter:
             return
         source = self._store.source()
         if self._vectors is None or self._vectors.state.source != source:
-            fresh = "vectors" in self._fresh or self._index._vectors() is None
+            fresh = "vectors" in self._fresh or self._index._vectors(logging.WARNING) is None
             self._fresh.discard("vectors")
             folder = self._index.folder / "vectors"
             self._vectors = VectorsWriter(folder, source, encoder.dimensions, fresh)
