@@ -106,7 +106,7 @@ def test_removing_verifying_and_counting(tmp_path):
         (tmp_path / "notes" / f"{name}.txt").write_text(f"PLAN: Aspirin for {name}.")
     run("index", "library", "notes", folder=tmp_path)
     assert "1 document removed" in run("remove", "library", "a.txt", folder=tmp_path).stdout
-    assert "1 id not found" in run("remove", "library", "a.txt", folder=tmp_path, code=1).stderr
+    assert "has no document 'a.txt'" in run("remove", "library", "a.txt", folder=tmp_path, code=1).stderr
     assert "Fix: name ids" in run("remove", "library", folder=tmp_path, code=2).stderr
     stats = json.loads(run("stats", "library", "--json", folder=tmp_path).stdout)
     assert (stats["documents"], stats["passages"], stats["encoder"]) == (2, 2, None)
@@ -125,7 +125,7 @@ def test_a_changed_document_needs_replace(tmp_path):
     assert "--replace" in refused.stderr
     assert "1 replaced" in run("index", "library", "a.txt", "--replace", folder=tmp_path).stdout
     assert hits(tmp_path, "warfarin")
-    assert not hits(tmp_path, "aspirin")
+    assert json.loads(run("search", "library", "aspirin", "--json", folder=tmp_path, code=1).stdout)["hits"] == []
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,8 @@ def test_a_changed_document_needs_replace(tmp_path):
         (("search", "nowhere", "pain"), "there is no library nowhere"),
         (("search", ".", "pain"), "is not a library"),
         (("search", "library"), "there is no query"),
-        (("search", "library", "pain", "--entity", "x"), "two of them"),
+        (("search", "library", "pain", "--entity", "x"), "there are a query and"),
+        (("remove", "library", "a", "--filter", "patient=p1"), "ids and filters are given"),
         (("search", "library", "pain", "--filter", "patient"), "does not name a field"),
         (("search", "library", "pain", "--filter", "patient=@none.txt"), "none.txt"),
         (("search", "library", "pain", "--mode", "dense"), "capr encode library"),

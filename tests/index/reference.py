@@ -92,6 +92,8 @@ def passes(filters, document, entry=None):
         return False
     if (filters.since and day < filters.since) or (filters.until and day > filters.until):
         return False
+    if day and any(first <= day <= last for first, last in filters.not_days):
+        return False
     if filters.days and not any(first <= day <= last for first, last in filters.days):
         return False
     if not filters.entities or entry is None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import os
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -11,6 +11,7 @@ import typer
 
 from capr.cli import inputs
 from capr.documents import CaprError
+from capr.index.digest import as_text
 from capr.search import Library
 
 
@@ -26,18 +27,21 @@ def command(
     Example: capr export library -o documents.jsonl
     """
     with Library(library) as kept:
+        lines = (as_text(document.as_json()) + "\n" for document in kept.documents(filter))
         if output == "-":
-            for document in kept.documents(filter):
-                sys.stdout.write(json.dumps(document.as_json(), ensure_ascii=False, default=str) + "\n")
+            sys.stdout.writelines(lines)
             return
         target = Path(output)
         if target.exists():
             raise CaprError(f"{target} is there already. Fix: name another file.")
-        part = target.with_name(target.name + ".part")
+        part = target.with_name(f"{target.name}.{os.getpid()}.part")
         count = 0
-        with part.open("w", encoding="utf-8") as file:
-            for document in kept.documents(filter):
-                count += 1
-                file.write(json.dumps(document.as_json(), ensure_ascii=False, default=str) + "\n")
-        part.replace(target)
+        try:
+            with part.open("w", encoding="utf-8") as file:
+                for line in lines:
+                    file.write(line)
+                    count += 1
+            part.replace(target)
+        finally:
+            part.unlink(missing_ok=True)
     inputs.terminal().print(f"{inputs.counted(count, 'document')} in {target}")

@@ -53,7 +53,8 @@ def command(
         if count
     ]
     passages = inputs.counted(outcome.passages, "passage")
-    console.print(f"documents: {', '.join(parts) or 'none'} ({passages}); now {stats.documents:,} in {library}")
+    made = f" ({passages})" if outcome.passages else ""
+    console.print(f"documents: {', '.join(parts) or 'none'}{made}; now {stats.documents:,} in {library}")
     without = stats.passages - stats.vectors
     if stats.encoder is None:
         note = f"No encoder: passages are found by their words alone. Fix: capr encode {library} --encoder FOLDER."

@@ -54,7 +54,8 @@ VocabularyTables = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON Lines instead of a table.")]
 
 SHOWN_PROBLEMS, SHOWN_NOTICES = 100, 5
-CONTROLS = {i: chr(0x2400 + i) for i in range(32) if chr(i) not in "\t\n\r"} | {0x7F: "␡", 0x9B: "␛"}
+CONTROLS = {i: chr(0x2400 + i) for i in range(32) if chr(i) not in "\t\n\r"} | {0x7F: "␡"}
+CONTROLS |= dict.fromkeys(range(128, 160), "�") | {0x9B: "␛"}
 FAST = 30_000_000  # bytes a second, if a command only reads them
 
 

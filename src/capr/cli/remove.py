@@ -8,7 +8,10 @@ import typer
 
 from capr.cli import inputs
 from capr.documents import CaprError
+from capr.index import Filters
+from capr.index.filters import clean
 from capr.search import Library
+from capr.search.conditions import passed_by_none
 
 
 def command(
@@ -18,16 +21,22 @@ def command(
 ) -> None:
     """Remove documents by their ids, or all that pass the filters.
 
-    They cannot be found any more at once; the room is freed by `capr compact`.
+    From then on they cannot be found; the room is freed by `capr compact`. Many ids: --filter document=@FILE, with one
+    on each line. The exit code is 1 if there is no such document.
 
     Example: capr remove library --filter patient=p10
     """
     if not ids and not filter:
         raise CaprError("nothing is named that could be removed. Fix: name ids, or documents with --filter.")
+    wanted = [clean(id) for id in ids or ()]
     with Library(library) as kept:
-        removed = kept.remove(ids or (), filters=filter)
+        known = kept.index.digests(wanted)
+        removed = kept.remove(wanted, filters=filter or None)
+        told = [f"{library} has no document {id!r}." for id in dict.fromkeys(wanted) if id not in known]
+        if filter and not removed:
+            told += [f"{fact}." for fact in passed_by_none(Filters.of(filter), kept.index)]
     inputs.terminal().print(f"{inputs.counted(removed, 'document')} removed")
-    missing = len(set(ids or ())) - removed
-    if ids and not filter and missing > 0:
-        inputs.terminal(stderr=True).print(f"{inputs.counted(missing, 'id')} not found in {library}.")
+    for fact in told:
+        inputs.terminal(stderr=True).print(inputs.printable(fact))
+    if told:
         raise typer.Exit(1)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterator
 from enum import StrEnum
@@ -10,13 +9,13 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.padding import Padding
 from rich.text import Text
 
 from capr.annotate import Query, Vocabulary
 from capr.cli import inputs
 from capr.cli.annotate import SIGNS
 from capr.documents import CaprError, Span
+from capr.index.digest import as_text
 from capr.search import Hit, Library, Results
 
 
@@ -52,15 +51,16 @@ class Flag(StrEnum):
     family = "family"
 
 
+NAMED = 4  # other names of an entity that are shown
 FIRST = 300  # characters of a passage without evidence
 
 
 def command(
     library: inputs.LibraryFolder,
     query: Annotated[
-        str,
-        typer.Argument(metavar="QUERY", help='A question, or words with operators: "a phrase", -word, field:value.'),
-    ] = "",
+        list[str] | None,
+        typer.Argument(metavar="[QUERY]", help='A question, or words with operators: "a phrase", -word, field:value.'),
+    ] = None,
     entity: Annotated[str, typer.Option("--entity", help="Instead of a query: what to look for.")] = "",
     aspect: Annotated[str, typer.Option("--aspect", help="What about it.")] = "",
     k: Annotated[int, typer.Option("-k", "--k", help="Passages to find, at most.")] = 10,
@@ -90,9 +90,12 @@ def command(
 
     Example: capr search library --entity asthma --aspect "family history" --without negated
     """
-    if bool(query.strip()) == bool(entity or aspect):
-        raise CaprError("there is no query, or two of them. Fix: write a query, or --entity and --aspect.")
-    asked = Query(query) if query.strip() else Query(entity=entity, aspect=aspect)
+    words = " ".join(query or ()).strip()
+    if words and (entity or aspect):
+        raise CaprError("there are a query and an --entity or --aspect. Fix: write one or the other.")
+    if not (words or entity or aspect):
+        raise CaprError("there is no query. Fix: write one, or --entity and --aspect.")
+    asked = Query(words) if words else Query(entity=entity, aspect=aspect)
     conditions = [*(filter or ()), *(f"without={flag}" for flag in without or ())]
     tables = Vocabulary.load(*vocabulary or ())
     with Library(library, encoder=encoder, ranker=ranker, vocabulary=tables) as kept:
@@ -100,36 +103,49 @@ def command(
             asked, k, filters=conditions, mode=mode, fusion=fusion, group=group, neighbours=neighbours
         )
     if as_json:
-        sys.stdout.write(json.dumps(results.as_json(), ensure_ascii=False, default=str) + "\n")
-        return
-    _show(results, inputs.terminal(), whole, explain)
-    notes = inputs.terminal(stderr=True)
-    for notice in results.notices:
-        notes.print(f"Note: {notice}")
+        sys.stdout.write(as_text(results.as_json()) + "\n")
+    else:
+        _show(results, inputs.terminal(), whole, explain)
+        notes = inputs.terminal(stderr=True)
+        for notice in results.notices:
+            notes.print(f"Note: {inputs.printable(notice)}")
+    if not results.hits:
+        raise typer.Exit(1)
 
 
 def _show(results: Results, console: Console, whole: bool, explain: bool) -> None:
     for words, others in results.expanded.items():
         if others:
-            console.print(f"{words}: also {', '.join(others)}", style="dim")
+            named = f"{words}: also {', '.join(others[:NAMED])}{', ...' if len(others) > NAMED else ''}"
+            console.print(inputs.printable(named), style="dim", no_wrap=True, overflow="ellipsis", crop=True)
     for number, hit in enumerate(results, 1):
         console.print(f"{number}. {inputs.printable(_place(hit))}", style="bold")
-        console.print(Padding(inputs.printable(_origin(hit)), (0, 0, 0, 3)), style="dim")
-        before = [n for n in hit.neighbours if n.span < hit.passage.span]
-        for near in before:
-            console.print(Padding(inputs.printable(near.text), (0, 0, 0, 3)), style="dim")
-        console.print(Padding(_shown(hit, whole, console.color_system is not None), (0, 0, 0, 3)))
-        for near in hit.neighbours[len(before) :]:
-            console.print(Padding(inputs.printable(near.text), (0, 0, 0, 3)), style="dim")
+        _indented(console, inputs.printable(_origin(hit)), "dim")
+        for near in hit.neighbours:
+            if near.span < hit.passage.span:
+                _indented(console, f"before {_range(near.span)}: {inputs.printable(near.text)}", "dim")
+        _indented(console, _shown(hit, whole, console.color_system is not None))
+        for near in hit.neighbours:
+            if near.span > hit.passage.span:
+                _indented(console, f"after {_range(near.span)}: {inputs.printable(near.text)}", "dim")
         if explain:
             said = ", ".join(f"{name} {stage.rank}. ({stage.score:.3f})" for name, stage in hit.stages.items())
-            console.print(Padding(f"score {hit.score:.3f}: {said}", (0, 0, 0, 3)), style="dim")
+            _indented(console, f"score {hit.score:.3f}: {said}", "dim")
         if hit.others:
             places = ", ".join(f"{other.document} {_range(other.passage.span)}" for other in hit.others)
-            console.print(Padding(inputs.printable(f"also {places}"), (0, 0, 0, 3)), style="dim")
+            _indented(console, inputs.printable(f"also {places}"), "dim")
     console.print(
         f"{inputs.counted(len(results), 'passage' if not _has_groups(results) else 'group')} ({results.mode})"
     )
+
+
+def _indented(console: Console, text: str | Text, style: str = "") -> None:
+    """Prints lines under the place of a hit."""
+    shown = Text(text) if isinstance(text, str) else text
+    for line in shown.wrap(console, max(20, console.width - 3)):
+        line.rstrip()
+        if line:
+            console.print(Text("   ") + line, style=style, no_wrap=True)
 
 
 def _has_groups(results: Results) -> bool:
@@ -183,5 +199,5 @@ def _pieces(hit: Hit) -> Iterator[Span]:
 
 def _flat(hit: Hit, span: Span, whole: bool) -> str:
     """A piece of text; line breaks are shown only in whole passages."""
-    piece = inputs.printable(hit[span])
-    return piece if whole else piece.replace("\r", " ").replace("\n", " ")
+    piece = inputs.printable(hit[span]).replace("\r\n", "\n").replace("\r", "\n")
+    return piece if whole else piece.replace("\n", " ")

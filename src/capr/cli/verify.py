@@ -35,7 +35,7 @@ def command(
         for name in check.repaired:
             console.print(f"{name} was made again")
         names = ("documents", "passages", "sentences", "mentions", "vectors")
-        counts = ", ".join(f"{getattr(check, name):,} {name}" for name in names)
+        counts = ", ".join(inputs.counted(getattr(check, name), name.removesuffix("s")) for name in names)
         wrong = inputs.counted(len(check.problems), "problem") if check.problems else "all is well"
         console.print(f"{counts}: {wrong}", soft_wrap=True)
     if check.problems:

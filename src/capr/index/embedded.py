@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from shutil import rmtree
 from typing import Any, TypeVar
@@ -30,7 +30,9 @@ CHECKED = 64_000_000  # bytes of a derived index whose checksums are compared wh
 BATCH = 2000  # passages or vectors that are taken into a derived index at once
 # A filter that leaves a smaller share is applied by the index of words itself; one of many values is slow there.
 NARROW, NARROW_OF_MANY, MANY = 0.15, 0.02, 50
+DEEP = 10_000  # passages, after which all that have the words are looked up
 LISTED = 5000  # passages that must (not) have some words, and are looked up beforehand if they are no more
+AGAIN = 1.0  # seconds after which a reader that is behind tries again to bring the derived indexes up to date
 ATTEMPTS = 5  # to open a derived index beside a writer before it counts as damaged
 PATIENCE = 2.0  # seconds that a writer waits for a reader that brings the derived indexes up to date
 Found_ = TypeVar("Found_")
@@ -45,6 +47,8 @@ class View:
     vectors: Vectors | None
     postings: Postings
     behind: bool
+    stamp: tuple[int, ...]
+    opened: float
 
 
 class EmbeddedIndex:
@@ -75,9 +79,9 @@ class EmbeddedIndex:
             yield writer
 
     @contextmanager
-    def _writing(self, wait: float) -> Iterator[EmbeddedWriter]:
+    def _writing(self, wait: float, fresh: Collection[str] = ()) -> Iterator[EmbeddedWriter]:
         with writer_lock(self.folder, wait), self.store.errors():
-            writer = EmbeddedWriter(self)
+            writer = EmbeddedWriter(self, fresh)
             try:
                 writer.catch_up()  # with what a process has left that was killed
                 yield writer
@@ -91,15 +95,28 @@ class EmbeddedIndex:
         with self.store.errors():
             generation = self.store.generation()
             view = self._view
-            if view is not None and view.generation == generation and not view.behind:
+            if view is not None and view.generation == generation and not self._stale(view):
                 return view
             with self._changing:
-                if self._view is view:
-                    self._view = self._opened(generation)
-                assert self._view is not None
-                return self._view
+                view = self._view
+                if view is None or view.generation < generation or self._stale(view):
+                    view = self._view = self._opened(generation)
+                return view
+
+    def _stale(self, view: View) -> bool:
+        """Whether a view that was behind may not be so any more."""
+        return view.behind and (view.stamp != self._stamp() or time.monotonic() > view.opened + AGAIN)
+
+    def _stamp(self) -> tuple[int, ...]:
+        """It changes with the states of the derived indexes."""
+        found = []
+        for name in ("words", "vectors"):
+            with suppress(OSError):
+                found.append((self.folder / name / STATE).stat().st_mtime_ns)
+        return tuple(found)
 
     def _opened(self, generation: int) -> View:
+        stamp = self._stamp()
         words, vectors = self._words(), self._vectors()
         if self._behind(words, vectors):
             try:
@@ -107,6 +124,7 @@ class EmbeddedIndex:
                     pass
             except CaprError as error:  # a writer is at work and will do it, or nobody may
                 log.debug("the derived indexes of %s are behind: %s", self.folder, error)
+            stamp = self._stamp()
             words, vectors = self._words(), self._vectors()
         if words is None and self._view is not None:
             words = self._view.words  # it is being made again; what was opened can still be read
@@ -115,7 +133,8 @@ class EmbeddedIndex:
             raise CaprError(f"{self.folder / 'words'} is not there and cannot be made now. Fix: {fix}.")
         if vectors and vectors.state.source != self.store.source():
             vectors = None
-        return View(generation, words, vectors, Postings(self.store), self._behind(words, vectors))
+        behind = self._behind(words, vectors)
+        return View(generation, words, vectors, Postings(self.store), behind, stamp, time.monotonic())
 
     def _behind(self, words: Words | None, vectors: Vectors | None) -> bool:
         passage, vector, removed = self.store.last()
@@ -155,24 +174,21 @@ class EmbeddedIndex:
 
     def rebuild(self, *names: str) -> None:
         """Makes derived indexes (`words`, `vectors`) again from the documents."""
-        with writer_lock(self.folder, PATIENCE), self.store.errors():
-            writer = EmbeddedWriter(self, names)
-            try:
-                writer.catch_up()
-            finally:
-                writer.close()
+        with self._writing(PATIENCE, names):
+            pass
         self._view = None
 
     def compact(self) -> int:
         """Frees the room of what was removed, and gives how many bytes that was."""
-        before = sum(self.stats().disk.values())
-        with self.writing(), self.store.errors():  # the derived indexes have forgotten what was removed
+        before = sum(self.disk().values())
+        with self._writing(PATIENCE) as writer:  # the derived indexes have forgotten what was removed
             with self.store.changing():
                 self.store.compact_removed()
             self.store.database.execute("VACUUM")
             self.store.database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-        self.rebuild("words", "vectors")
-        return before - sum(self.stats().disk.values())
+            writer.make_again("words", "vectors")
+        self._view = None
+        return before - sum(self.disk().values())
 
     def _healing(self, search: Callable[[View], Found_]) -> Found_:
         """What a search gives; after the index of words was made again, if it proves to be damaged."""
@@ -181,7 +197,11 @@ class EmbeddedIndex:
         except DamagedError as error:
             log.warning("%s is damaged (%s); it is made again", self.folder / "words", error)
             self.rebuild("words")
+        try:
             return search(self.view())
+        except DamagedError as error:
+            fix = "run capr verify --repair, and check the disk"
+            raise CaprError(f"{self.folder / 'words'} cannot be read ({error}). Fix: {fix}.") from error
 
     def lexical(self, clauses: Sequence[Clause], k: int, filters: Filters) -> list[Found]:
         return self._healing(lambda view: self._lexical(view, clauses, k, filters))
@@ -206,20 +226,30 @@ class EmbeddedIndex:
         conditions = [clause for clause in clauses if clause.occur != "should" and asks(clause)]
         if not conditions:
             return view.vectors.search(vector, k, allowed, bool(filters)) if passing else []
-        for clause in conditions:  # words that few passages have become a filter
-            found = view.words.search([Clause(clause.words, clause.fields, "must")], LISTED)
-            if len(found) < LISTED:
-                chosen = np.zeros_like(allowed)
-                chosen[[f.number for f in found if f.number < len(allowed)]] = True
-                allowed = allowed & (chosen if clause.occur == "must" else ~chosen)
+        allowed = self._with_words(view, conditions, allowed, LISTED)
         limit = k
         while True:
             nearest = view.vectors.search(vector, limit, allowed, True)
             passed = view.words.among(conditions, [f.number for f in nearest])
-            chosen_ones = [f for f in nearest if f.number in passed]
-            if len(chosen_ones) >= k or len(nearest) < limit:
-                return chosen_ones[:k]
+            best = [f for f in nearest if f.number in passed]
+            if len(best) >= k or len(nearest) < limit:
+                return best[:k]
             limit *= 4
+            if limit > DEEP:
+                allowed = self._with_words(view, conditions, allowed, len(view.words))
+
+    def _with_words(self, view: View, conditions: Sequence[Clause], allowed: Any, most: int) -> Any:
+        """What is allowed and has what it must (not) have; unchanged, if more than so many passages have the words."""
+        must = [clause for clause in conditions if clause.occur == "must"]
+        lists = [(must, True)] if must else []
+        lists += [([replace(clause, occur="must")], False) for clause in conditions if clause.occur == "not"]
+        for clauses, wanted in lists:
+            found = [f.number for f in view.words.search(clauses, most + 1) if f.number < len(allowed)]
+            if len(found) <= most:
+                having = np.zeros_like(allowed)
+                having[found] = True
+                allowed = allowed & (having if wanted else ~having)
+        return allowed
 
     def _allowed(self, view: View, filters: Filters) -> tuple[Any, int]:
         """By number, whether a passage may be found; and how many may."""
@@ -232,8 +262,7 @@ class EmbeddedIndex:
     def _rarity(self, view: View, words: Sequence[str]) -> list[float]:
         counts = [view.words.frequency(word) for word in words]
         if view.postings.passages < len(view.postings.alive) - 1:  # what was removed may still be counted
-            there = (view.words.search([Clause(word, {"text": 1.0})], 1) for word in words)
-            counts = [count if found else 0 for count, found in zip(counts, there, strict=True)]
+            counts = [count if view.words.has(word) else 0 for word, count in zip(words, counts, strict=True)]
         total = max(len(view.words), *counts, 0)
         return [math.log(1 + (total - count + 0.5) / (count + 0.5)) if count else 0.0 for count in counts]
 
@@ -262,9 +291,9 @@ class EmbeddedIndex:
             found = self.store.passages(numbers)
         return [found[number] for number in numbers]
 
-    def without_vectors(self, limit: int) -> list[Stored]:
+    def without_vectors(self, limit: int, after: int = 0) -> list[Stored]:
         with self.store.reading():
-            numbers = self.store.without_vectors(limit)
+            numbers = self.store.without_vectors(limit, after)
             found = self.store.passages(numbers)
         return [found[number] for number in numbers]
 
@@ -272,10 +301,9 @@ class EmbeddedIndex:
         return self.store.document(id)
 
     def documents(self, filters: Filters | None = None) -> Iterator[Document]:
-        if not filters:
-            yield from (document for _, document in self.store.documents())
-            return
-        for id in self.ids(filters):
+        with self.store.errors():
+            wanted = self.ids(filters) if filters else self.store.all_ids()
+        for id in wanted:
             document = self.store.document(id)
             if document is not None:
                 yield document
@@ -294,24 +322,35 @@ class EmbeddedIndex:
 
     def notices(self) -> list[str]:
         view = self.view()
-        if not view.behind:
-            return []
-        return [
-            f"the newest documents of {self.folder} cannot be found yet; whoever may write there brings it up to date"
-        ]
+        found = []
+        if view.behind:
+            told = "whoever may write there brings it up to date"
+            found.append(f"the newest documents of {self.folder} cannot be found yet; {told}")
+        without = view.postings.passages - len(view.vectors) if view.vectors else 0
+        if without > 0:
+            found.append(f"{without:,} passages have no vector yet. Fix: capr encode {self.folder}.")
+        return found
 
     def encoder(self) -> EncoderIdentity | None:
         with self.store.errors():
             return self.store.encoder()
 
     def stats(self) -> Stats:
-        with self.store.errors():
-            counts = self.store.counts()
-            disk = {"documents": sum(f.stat().st_size for f in self.folder.glob("library.db*"))}
-            for name in ("words", "vectors"):
-                if (self.folder / name).is_dir():
-                    disk[name] = sum(file.stat().st_size for file in (self.folder / name).iterdir())
-            return Stats(**counts, encoder=self.store.encoder(), disk=disk)
+        with self.store.reading():
+            return Stats(**self.store.counts(), encoder=self.store.encoder(), disk=self.disk())
+
+    def disk(self) -> dict[str, int]:
+        """Bytes of each part."""
+        parts = {"documents": self.folder.glob("library.db*")}
+        parts |= {
+            name: (self.folder / name).glob("*") for name in ("words", "vectors") if (self.folder / name).is_dir()
+        }
+        found = dict.fromkeys(parts, 0)
+        for name, files in parts.items():
+            for file in files:
+                with suppress(FileNotFoundError):  # a writer has taken it away
+                    found[name] += file.stat().st_size
+        return found
 
 
 class EmbeddedWriter:
@@ -349,12 +388,18 @@ class EmbeddedWriter:
                     change()
             self.catch_up()
 
+    def make_again(self, *names: str) -> None:
+        """Makes derived indexes anew."""
+        self.close()
+        self._fresh, self._has, self._vectors = set(names), None, None
+        self.catch_up()
+
     def catch_up(self) -> None:
         """Takes into the derived indexes what they do not have yet; one that is damaged is made again."""
         try:
             self._catch_up_words()
             self._catch_up_vectors()
-        except (OSError, ValueError, DamagedError) as error:  # a full disk: the documents are safe, the rest can wait
+        except (OSError, DamagedError) as error:  # a full disk: the documents are safe, the rest can wait
             with suppress(DamagedError):
                 self.close()  # or tantivy keeps its lock
             self._words = self._has = self._vectors = None
@@ -388,8 +433,13 @@ class EmbeddedWriter:
         if new:
             self.close()
             self._fresh.discard("words")
-            rmtree(self._index.folder / "words", ignore_errors=True)
-            folder.rename(self._index.folder / "words")
+            old = self._index.folder / "words"
+            aside = old.with_name("words.old")
+            rmtree(aside, ignore_errors=True)
+            if old.exists():
+                old.rename(aside)
+            folder.rename(old)
+            rmtree(aside, ignore_errors=True)
 
     def _catch_up_vectors(self) -> None:
         encoder = self._store.encoder()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -13,13 +12,16 @@ from capr.annotate import Mention
 from capr.annotate.aspects import aspect_of
 from capr.annotate.context import FLAGS
 from capr.documents import CaprError, Document
+from capr.index.digest import plain
 
 # What capr itself knows of documents and passages; metadata whose name begins so gets another #.
 ASPECT, ENTITY, DAY, ID = "#aspect", "#entity", "#day", "#document"
 NAMES = {"aspect": ASPECT, "section": ASPECT, "document": ID, "id": ID}
 PASSAGE_NAMES = (ASPECT, ENTITY)  # what differs between the passages of a document
 EXACT = ("patient", ID, ENTITY)  # upper and lower case count: P1 and p1 may be two patients
-DATE = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?(?=$|[T ])")
+FIRST, LAST = "0000-00-00", "9999-99-99"
+Period = tuple[str, str]  # a first and a last day
+DATE = re.compile(r"(\d{4})(?:-(\d\d)(?:-(\d\d))?)?(?=$|[T ])", re.ASCII)
 SYNTAX = "write name=value, name!=value, name=begin*, name=@FILE with a value on each line, or date=2023-01..2023-06"
 
 
@@ -40,6 +42,7 @@ class Filters:
         conditions: on fields.
         since, until: the first and the last day, `2023-01-31`; empty for any. Who has no date does not pass.
         days: pairs of a first and a last day, one of which has to be passed, if there are any.
+        not_days: such pairs, none of which may be passed.
         entities: codes, one of which has to be mentioned in the passage.
         without: properties (negated, family ...) that this mention must not have.
     """
@@ -47,17 +50,18 @@ class Filters:
     conditions: tuple[Condition, ...] = ()
     since: str = ""
     until: str = ""
-    days: tuple[tuple[str, str], ...] = ()
+    days: tuple[Period, ...] = ()
+    not_days: tuple[Period, ...] = ()
     entities: tuple[str, ...] = ()
     without: frozenset[str] = frozenset()
 
     def __bool__(self) -> bool:
-        return bool(self.conditions or self.periods or self.entities)
+        return bool(self.conditions or self.periods or self.not_days or self.entities)
 
     @property
-    def periods(self) -> tuple[tuple[str, str], ...]:
+    def periods(self) -> tuple[Period, ...]:
         """Pairs of a first and a last day, one of which has to be passed; none, if any day passes."""
-        low, high = self.since or "0000-00-00", self.until or "9999-99-99"
+        low, high = self.since or FIRST, self.until or LAST
         if not self.days:
             return ((low, high),) if self.since or self.until else ()
         return tuple((max(low, since), min(high, until)) for since, until in self.days)
@@ -72,6 +76,7 @@ class Filters:
             max(self.since, other.since),
             min(filter(None, (self.until, other.until)), default=""),
             days,
+            self.not_days + other.not_days,
             self.entities or other.entities,
             self.without | other.without,
         )
@@ -97,7 +102,7 @@ class Filters:
         >>> Filters.of(["type=Discharge summary", "date=2023..2024-02"])
         ... # doctest: +NORMALIZE_WHITESPACE
         Filters(conditions=(Condition(name='type', values=frozenset({'discharge summary'}), exclude=False),),
-                since='2023-01-01', until='2024-02-31', days=(), entities=(), without=frozenset())
+                since='2023-01-01', until='2024-02-31', days=(), not_days=(), entities=(), without=frozenset())
         """
         if given is None or isinstance(given, Filters):
             return given if given is not None else cls()
@@ -106,24 +111,26 @@ class Filters:
             pairs = [(name, value, False) for name, values in named for value in values]
             empty = [name for name, values in named if not values and name != "without"]
         else:
-            pairs, empty = [_pair(text) for text in _listed(given)], []
+            pairs, empty = [pair for text in _listed(given) for pair in _pairs(text)], []
         # Nobody is in an empty cohort.
         chosen: dict[tuple[str, bool], set[str]] = {(NAMES.get(n, field_name(n)), False): set() for n in empty}
         without: set[str] = set()
-        days: list[tuple[str, str]] = []
+        days: dict[bool, list[Period]] = {False: [], True: []}
         for name, value, exclude in pairs:
             name = NAMES.get(name.strip().casefold(), field_name(name))
             if name == "without":
                 without.add(_flag(value))
-            elif name == "date" and not exclude and (period := _days(value)):
-                days.append(period)
+            elif name == "date" and (period := _days(value)):
+                days[exclude].append(period)
             else:
-                chosen.setdefault((name, exclude), set()).update(compared(name, v) for v in _from_file(value))
+                chosen.setdefault((name, exclude), set()).add(compared(name, value))
         conditions = tuple(Condition(name, frozenset(v), exclude) for (name, exclude), v in chosen.items())
-        if len(days) == 1:
-            return cls(conditions, *days[0], without=frozenset(without))
-        full = tuple((since or "0000-00-00", until or "9999-99-99") for since, until in days)
-        return cls(conditions, days=full, without=frozenset(without))
+        kept, left_out = (tuple((since or FIRST, until or LAST) for since, until in days[out]) for out in (False, True))
+        found = cls(conditions, days=kept, not_days=left_out, without=frozenset(without))
+        if len(kept) == 1:
+            since, until = days[False][0]
+            found = replace(found, since=since, until=until, days=())
+        return found
 
 
 KNOWN = ("patient", "date", "type", "source", "file", "without", *NAMES)
@@ -138,7 +145,7 @@ def field_name(given: str) -> str:
 def compared(name: str, value: str) -> str:
     """A value in the form in which it is compared."""
     value = value.strip()
-    if name == ASPECT:
+    if name == ASPECT and "*" not in value:
         return aspect_of(value)
     return value if name in EXACT else value.casefold()
 
@@ -146,7 +153,7 @@ def compared(name: str, value: str) -> str:
 def document_facts(document: Document) -> Iterator[tuple[str, str]]:
     """What a document can be filtered by, each once: all metadata, its id, and the day of its date."""
     facts = {(ID, document.id)}
-    metadata = json.loads(json.dumps(dict(document.metadata), default=str))  # as it comes back from where it is kept
+    metadata = plain(dict(document.metadata))
     for name, value in metadata.items():
         for part in value if isinstance(value, list) else [value]:
             if part is not None and not isinstance(part, dict) and str(part).strip():
@@ -167,6 +174,11 @@ def passage_facts(aspect: str, mentions: Iterable[Mention]) -> Iterator[tuple[st
     yield from sorted(facts)
 
 
+def day_number(day: str) -> int:
+    """A day as a number that is larger for a later one."""
+    return int(day.replace("-", ""))
+
+
 def day_of(date: str) -> str:
     """The day of an ISO date, the first one where it names only a month or a year; empty if it is none."""
     match = DATE.match(date)
@@ -175,8 +187,8 @@ def day_of(date: str) -> str:
 
 def _days(value: str) -> tuple[str, str] | None:
     """The first and the last day that a value means; None if it is no date and no range of dates."""
-    low, dots, high = value.partition("..")
-    bounds = [part.strip() for part in ((low, high) if dots else (value, value))]
+    low, dots, high = value.removesuffix("*").partition("..")
+    bounds = [part.strip() for part in ((low, high) if dots else (low, low))]
     matches = [DATE.fullmatch(part) if part else None for part in bounds]
     if any(part and not match for part, match in zip(bounds, matches, strict=True)) or not any(matches):
         if dots:
@@ -192,13 +204,14 @@ def clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _pair(text: str) -> tuple[str, str, bool]:
+def _pairs(text: str) -> list[tuple[str, str, bool]]:
+    """Name, value and whether it must not be; several for a file of values."""
     name, equals, value = text.partition("=")
     exclude = name.endswith("!")
     name = name.removesuffix("!").strip()
     if not equals or not name or not value.strip():
         raise CaprError(f"the filter {text!r} does not name a field and a value. Fix: {SYNTAX}.")
-    return name, value, exclude
+    return [(name, one, exclude) for one in _from_file(value)]
 
 
 def _listed(values: Any) -> list[str]:

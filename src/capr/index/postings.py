@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from capr.index.filters import DAY, ENTITY, PASSAGE_NAMES, Condition, Filters
+from capr.index.filters import DAY, ENTITY, PASSAGE_NAMES, Condition, Filters, Period, day_number
 from capr.index.store import Store
 
 KEPT = 16  # filters whose passages are kept
@@ -27,24 +28,27 @@ class Postings:
         last, _, _ = store.last()
         self.alive: Mask = np.ones(last + 1, bool)
         self.alive[0] = False
-        for row in store.removed_since(0):
-            self.alive[row.first : row.first + row.passages] = False
+        for first, passages in store.removed_extents():
+            self.alive[first : first + passages] = False
         self.passages = int(self.alive.sum())
         self._documents: tuple[Numbers, Numbers, Numbers] | None = None
         self._days: tuple[Numbers, Numbers] | None = None
-        self._facts: dict[tuple[str, str], Numbers] = {}
+        self._changing = threading.Lock()
         self._masks: dict[Filters, tuple[Mask, int]] = {}
 
     def allowed(self, store: Store, filters: Filters) -> tuple[Mask, int]:
         """By number, whether a passage passes; and how many do."""
         if not filters:
             return self.alive, self.passages
-        if filters not in self._masks:
+        found = self._masks.get(filters)
+        if found is None:
             passing = self._passages(store, filters)
-            if len(self._masks) >= KEPT:
-                self._masks.pop(next(iter(self._masks)), None)
-            self._masks[filters] = passing, int(np.count_nonzero(passing))
-        return self._masks[filters]
+            found = passing, int(np.count_nonzero(passing))
+            with self._changing:
+                if len(self._masks) >= KEPT:
+                    del self._masks[next(iter(self._masks))]
+                self._masks[filters] = found
+        return found
 
     def ids(self, store: Store, filters: Filters) -> list[str]:
         """Documents that pass, or of which a passage does."""
@@ -80,13 +84,17 @@ class Postings:
             if condition.name not in PASSAGE_NAMES:
                 having = self._union(store, "document", condition.name, condition.values)
                 passing &= np.isin(numbers, having, invert=condition.exclude)
-        if filters.periods:
-            days, dated = self._dated(store)
-            lows = np.searchsorted(days, [_day(since) for since, _ in filters.periods], "left")
-            highs = np.searchsorted(days, [_day(until) for _, until in filters.periods], "right")
-            within = [dated[low:high] for low, high in zip(lows, highs, strict=True)]
-            passing &= np.isin(numbers, np.concatenate(within))
+        for periods, out in ((filters.periods, False), (filters.not_days, True)):
+            if periods:
+                passing &= np.isin(numbers, self._within(store, periods), invert=out)
         return passing
+
+    def _within(self, store: Store, periods: Sequence[Period]) -> Numbers:
+        """Documents of one of some periods."""
+        days, dated = self._dated(store)
+        lows = np.searchsorted(days, [day_number(since) for since, _ in periods], "left")
+        highs = np.searchsorted(days, [day_number(until) for _, until in periods], "right")
+        return np.concatenate([dated[low:high] for low, high in zip(lows, highs, strict=True)])
 
     def _with(self, store: Store, condition: Condition) -> Mask:
         """Passages that have one of the values, or none of them."""
@@ -96,13 +104,7 @@ class Postings:
         return ~found if condition.exclude else found
 
     def _union(self, store: Store, of: str, name: str, values: Iterable[str]) -> Numbers:
-        parts = []
-        for value in values:
-            key = (name, value)
-            if key not in self._facts:
-                self._facts[key] = np.array(store.having(of, name, value), np.int64)
-            parts.append(self._facts[key])
-        return np.concatenate(parts) if parts else np.zeros(0, np.int64)
+        return np.array(store.having(of, name, list(values)), np.int64)
 
     def _all(self, store: Store) -> tuple[Numbers, Numbers, Numbers]:
         """Number, first passage and number of passages of every document."""
@@ -115,9 +117,8 @@ class Postings:
         """The days in their order, and their documents."""
         if self._days is None:
             rows = store.having_any("document", DAY)
-            self._days = np.array([_day(day) for day, _ in rows], np.int64), np.array([n for _, n in rows], np.int64)
+            self._days = (
+                np.array([day_number(day) for day, _ in rows], np.int64),
+                np.array([n for _, n in rows], np.int64),
+            )
         return self._days
-
-
-def _day(day: str) -> int:
-    return int(day.replace("-", ""))

@@ -19,7 +19,6 @@ from capr.index.filters import Filters
 from capr.segment import Passage
 
 Vector = NDArray[np.float32]
-FIELDS = ("text", "heading", "title", "entities", "aspect")  # where words, codes and aspects are looked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +80,7 @@ class Clause:
 
     Attributes:
         words: one word, or several that must follow each other; in `entities` a code, in `aspect` a name.
-        fields: where, each with its weight; one of them is enough.
+        fields: where (`text`, `heading`, `title`, `entities`, `aspect`), each with its weight; one is enough.
         occur: `should`, `must` or `not`.
     """
 
@@ -190,8 +189,8 @@ class Index(Protocol):
     def neighbours(self, number: int, distance: int) -> Sequence[Stored]:
         """The passages of the same document up to a distance before and after one, without itself."""
 
-    def without_vectors(self, limit: int) -> Sequence[Stored]:
-        """Some passages that have no vector yet."""
+    def without_vectors(self, limit: int, after: int = 0) -> Sequence[Stored]:
+        """Some passages that have no vector yet, in the order of their numbers, after a number."""
 
     def document(self, id: str) -> Document | None:
         """A document as it was added."""

@@ -13,7 +13,8 @@ CREATE TABLE document (
     first INTEGER NOT NULL,     -- the number of its first passage; the others follow
     passages INTEGER NOT NULL,
     length INTEGER NOT NULL,    -- in characters
-    after TEXT NOT NULL         -- what follows the last passage
+    after TEXT NOT NULL,        -- what follows the last passage
+    mentions INTEGER NOT NULL
 );
 CREATE INDEX document_content ON document (content);
 

@@ -7,6 +7,7 @@ import os
 import re
 import sqlite3
 import threading
+import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from capr.annotate import Mention
 from capr.annotate.concept import Concept
 from capr.annotate.context import Cue
 from capr.documents import Annotation, CaprError, Document, Span
+from capr.index.digest import as_text
 from capr.index.filters import PASSAGE_NAMES, document_facts, passage_facts
 from capr.index.protocol import EncoderIdentity, Entry, Prepared, Stored, Vector
 from capr.index.vectors import decoded, encoded
@@ -30,7 +32,7 @@ FILE = "library.db"
 MANY = 500  # values in one SQL statement
 PASSAGE = (
     "passage.number, passage.document, begin, end, text, heading, heading_begin, heading_end, aspect, sentences, "
-    "mentions, document.id, title, metadata, first, passages"
+    "passage.mentions, document.id, title, metadata, first"
 )
 
 
@@ -48,9 +50,10 @@ class Store:
     """One connection for each thread. Readers see the state of the last commit."""
 
     def __init__(self, folder: Path, create: bool = False) -> None:
-        self.folder, self.file = folder, folder / FILE
+        self.folder, self.file, self._process = folder, folder / FILE, os.getpid()
         self._local = threading.local()
-        self._connections: list[sqlite3.Connection] = []
+        self._connections: list[tuple[weakref.ref[threading.Thread], sqlite3.Connection]] = []
+        self._changing = threading.Lock()
         try:
             there = self.file.exists()
         except OSError as error:
@@ -101,11 +104,16 @@ class Store:
             if "disk is full" in said or "disk I/O" in said:
                 fix = "make room and run the same command again; it goes on where it stopped, nothing is lost"
                 raise CaprError(f"{self.folder}: the disk is full or failed ({said}). Fix: {fix}.") from error
-            if any(part in said for part in ("malformed", "not a database", "no such table", "Could not decode")):
+            if any(
+                part in said
+                for part in ("disk image is malformed", "not a database", "no such table", "Could not decode")
+            ):
                 raise self._damaged(error) from error
             if "readonly" in said or "unable to open" in said:
                 fix = "check the permissions of the folder and of the files in it"
                 raise CaprError(f"{self.file} cannot be opened ({said}). Fix: {fix}.") from error
+            if "closed database" in said:
+                raise CaprError(f"{self.folder} was closed. Fix: open the library again.") from error
             if "locked" in said:
                 raise CaprError(f"{self.file} is busy ({said}). Fix: try again in a moment.") from error
             raise
@@ -126,26 +134,57 @@ class Store:
     def database(self) -> sqlite3.Connection:
         """The connection of this thread."""
         found: sqlite3.Connection | None = getattr(self._local, "connection", None)
-        if found is None:
+        if found is None or self._local.process != os.getpid():  # SQLite must not be used across a fork
             found = self._connect()
-            self._local.connection = found
-            self._connections.append(found)
+            self._local.connection, self._local.process = found, os.getpid()
+            self._local.concepts = {}
+            with self._changing:
+                for thread, connection in self._connections:
+                    if thread() is None and self._process == os.getpid():
+                        connection.close()
+                alive = [(thread, connection) for thread, connection in self._connections if thread() is not None]
+                self._connections = [*alive, (weakref.ref(threading.current_thread()), found)]
         return found
 
     def _connect(self) -> sqlite3.Connection:
-        uri = f"{self.file.absolute().as_uri()}?mode=rw"
-        if not os.access(self.folder, os.W_OK):  # nobody can be writing, so that no log of changes is needed
-            log = self.file.with_name(f"{FILE}-wal")
-            uri = f"{self.file.absolute().as_uri()}?" + (
-                "mode=ro" if log.exists() and log.stat().st_size else "immutable=1"
-            )
+        """A connection; where nothing may be written, one that SQLite takes to be to a file that does not change.
+
+        `generation` looks whether it has changed all the same.
+        """
+        place = self.file.absolute().as_uri()
+        self._local.stamp = None
+        if os.access(self.folder, os.W_OK):
+            return self._opened(f"{place}?mode=rw")
+        try:
+            return self._opened(f"{place}?mode=ro")
+        except sqlite3.OperationalError:  # it wants to make files beside, such as the log of changes
+            with suppress(OSError):
+                if self.file.with_name(f"{FILE}-wal").stat().st_size:
+                    fix = "search once as a user who may write there, or give this user that right"
+                    raise CaprError(
+                        f"{self.file} has changes in its log that cannot be read here. Fix: {fix}."
+                    ) from None
+            self._local.stamp = self._stamp()
+            return self._opened(f"{place}?immutable=1")
+
+    def _stamp(self) -> tuple[int, ...]:
+        """It changes with the files."""
+        found: list[int] = []
+        for name in (FILE, f"{FILE}-wal"):
+            with suppress(OSError):
+                status = (self.folder / name).stat()
+                found += [status.st_ino, status.st_size, status.st_mtime_ns]
+        return tuple(found)
+
+    def _opened(self, uri: str) -> sqlite3.Connection:
         database = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, timeout=60)
         database.execute("PRAGMA synchronous = FULL")  # what was committed survives a power cut
         database.execute("PRAGMA cache_size = -16000")
+        database.execute("SELECT 1 FROM sqlite_master").fetchall()  # whether it can be read at all
         return database
 
     def close(self) -> None:
-        for connection in self._connections:
+        for _, connection in self._connections:
             connection.close()
         self._connections.clear()
         self._local = threading.local()
@@ -162,7 +201,8 @@ class Store:
             try:
                 yield database
             finally:
-                database.execute("ROLLBACK")
+                if database.in_transaction:
+                    database.execute("ROLLBACK")
 
     @contextmanager
     def changing(self) -> Iterator[sqlite3.Connection]:
@@ -196,6 +236,8 @@ class Store:
 
     def generation(self) -> int:
         """It grows with every change."""
+        if getattr(self._local, "stamp", None) not in (None, self._stamp()):
+            self._local.connection = None
         return int(self.meta("generation") or 0)
 
     def last(self) -> tuple[int, int, int]:
@@ -235,15 +277,21 @@ class Store:
         return found
 
     def groups(self, numbers: Sequence[int], by: str) -> dict[int, str]:
-        """The document or patient of each passage."""
-        key = "id" if by == "document" else "COALESCE(NULLIF(json_extract(metadata, '$.patient'), ''), id)"
+        """The document or patient of each passage; a document without a patient stands for itself."""
         found: dict[int, str] = {}
+        keys: dict[str, str] = {}
         for some in _parts(numbers):
             query = (
-                f"SELECT passage.number, {key} FROM passage JOIN document ON document.number = passage.document "
+                "SELECT passage.number, id, metadata FROM passage JOIN document ON document.number = passage.document "
                 f"WHERE passage.number IN ({_marks(some)})"
             )
-            found.update((number, str(key)) for number, key in self.database.execute(query, some))
+            for number, id, metadata in self.database.execute(query, some):
+                if by == "document":
+                    keys[id] = id
+                elif id not in keys:
+                    names = {name.casefold(): value for name, value in json.loads(metadata).items()}
+                    keys[id] = str(names.get("patient") or id)
+                found[number] = keys[id]
         return found
 
     def neighbours(self, number: int, distance: int) -> list[int]:
@@ -255,12 +303,12 @@ class Store:
         )
         return [row[0] for row in self.database.execute(query, (distance, distance, number))]
 
-    def without_vectors(self, limit: int) -> list[int]:
+    def without_vectors(self, limit: int, after: int) -> list[int]:
         query = (
-            "SELECT number FROM passage WHERE NOT EXISTS (SELECT 1 FROM vector WHERE vector.passage = passage.number) "
-            "ORDER BY number LIMIT ?"
+            "SELECT number FROM passage WHERE number > ? AND NOT EXISTS "
+            "(SELECT 1 FROM vector WHERE vector.passage = passage.number) ORDER BY number LIMIT ?"
         )
-        return [row[0] for row in self.database.execute(query, (limit,))]
+        return [row[0] for row in self.database.execute(query, (after, limit))]
 
     def vectors_of(self, content: bytes) -> list[Vector] | None:
         with self.reading() as database:
@@ -272,10 +320,13 @@ class Store:
                     return [decoded(code) for code in codes]
         return None
 
-    def having(self, of: str, name: str, value: str) -> list[int]:
-        """The numbers of those (`of`: document or passage) that a fact is true of."""
-        query = f"SELECT {of} FROM {of}_fact WHERE name = ? AND value = ?"
-        return [row[0] for row in self.database.execute(query, (name, value))]
+    def having(self, of: str, name: str, values: Sequence[str]) -> list[int]:
+        """The numbers of those (`of`: document or passage) that have one of some values."""
+        found: list[int] = []
+        for some in _parts(values):
+            query = f"SELECT {of} FROM {of}_fact WHERE name = ? AND value IN ({_marks(some)})"
+            found += [row[0] for row in self.database.execute(query, (name, *some))]
+        return found
 
     def having_any(self, of: str, name: str) -> list[tuple[str, int]]:
         """All values of a name, in their order, with the numbers of those that have them."""
@@ -314,6 +365,10 @@ class Store:
         query = "SELECT * FROM removed WHERE sequence > ? ORDER BY sequence"
         return [Removed(*row) for row in self.database.execute(query, (sequence,))]
 
+    def removed_extents(self) -> list[tuple[int, int]]:
+        """First number and number of the passages of all documents that were removed."""
+        return self.database.execute("SELECT first, passages FROM removed").fetchall()
+
     def codes_since(self, sequence: int, limit: int) -> list[tuple[int, int, bytes]]:
         """Sequence number, passage and code of vectors."""
         query = "SELECT sequence, passage, code FROM vector WHERE sequence > ? ORDER BY sequence LIMIT ?"
@@ -336,17 +391,16 @@ class Store:
 
     def counts(self) -> dict[str, Any]:
         """What `Stats` says of the contents."""
-        one = "SELECT COUNT(*), TOTAL(passages), TOTAL(length) FROM document"
-        documents, passages, characters = self.database.execute(one).fetchone()
+        one = "SELECT COUNT(*), TOTAL(passages), TOTAL(length), TOTAL(mentions) FROM document"
+        documents, passages, characters, mentions = self.database.execute(one).fetchone()
         value = "SELECT COUNT(DISTINCT value) FROM document_fact WHERE name = 'patient'"
         fields = "SELECT name, COUNT(DISTINCT document) FROM document_fact GROUP BY name ORDER BY 2 DESC, 1"
-        mentions = "SELECT TOTAL(json_array_length(mentions)) FROM passage"
         return {
             "documents": documents,
             "patients": self.database.execute(value).fetchone()[0],
             "passages": int(passages),
             "characters": int(characters),
-            "mentions": int(self.database.execute(mentions).fetchone()[0]),
+            "mentions": int(mentions),
             "vectors": self.database.execute("SELECT COUNT(*) FROM vector").fetchone()[0],
             "fields": {name: count for name, count in self.database.execute(fields) if not re.match("#[^#]", name)},
         }
@@ -355,6 +409,10 @@ class Store:
         with self.reading() as database:
             row = database.execute("SELECT * FROM document WHERE id = ?", (id,)).fetchone()
             return self._document(row) if row else None
+
+    def all_ids(self) -> list[str]:
+        """The ids of all documents, in the order in which they were added."""
+        return [row[0] for row in self.database.execute("SELECT id FROM document ORDER BY number")]
 
     def documents(self, after: int = 0) -> Iterator[tuple[int, Document]]:
         """All documents with their numbers, one at a time; what is removed meanwhile is left out."""
@@ -368,7 +426,7 @@ class Store:
             yield after, document
 
     def _document(self, row: Sequence[Any]) -> Document:
-        _, id, title, metadata, annotations, _, _, first, count, _, after = row
+        _, id, title, metadata, annotations, _, _, first, count, _, after, _ = row
         query = "SELECT before, text FROM passage WHERE number BETWEEN ? AND ? ORDER BY number"
         pieces = self.database.execute(query, (first, first + count - 1))
         with self._sound():
@@ -379,7 +437,7 @@ class Store:
 
     def _stored(self, row: Sequence[Any], previous: Span | None, following: Span | None) -> Stored:
         (number, _, begin, end, text, heading, heading_begin, heading_end, aspect, sentences, mentions, id, title,
-         metadata, first, _) = row  # fmt: skip
+         metadata, first) = row  # fmt: skip
         with self._sound():
             bounds = np.frombuffer(sentences, np.uint32).tolist()
             cut = tuple(Span(begin + a, begin + b) for a, b in zip(bounds[::2], bounds[1::2], strict=True))
@@ -400,7 +458,7 @@ class Store:
     def _concept(self, number: int | None) -> Concept | None:
         if number is None:
             return None
-        known: dict[int, Concept] = self._local.__dict__.setdefault("concepts", {})
+        known: dict[int, Concept] = self._local.concepts
         if number not in known:
             query = "SELECT code, kind, name FROM concept WHERE number = ?"
             known[number] = Concept(*self.database.execute(query, (number,)).fetchone())
@@ -424,10 +482,11 @@ class Store:
             ))  # fmt: skip
             position = span.end
         said = [[a.kind, a.span, a.value] for a in document.annotations]
-        query = "INSERT INTO document VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        query = "INSERT INTO document VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         added = database.execute(query, (
-            document.id, document.title, _json(document.metadata), _json(said), prepared.digest, prepared.content,
+            document.id, document.title, as_text(document.metadata), as_text(said), prepared.digest, prepared.content,
             first, len(rows), len(document.text), document.text[position:],
+            sum(len(entry.mentions) for entry in prepared.entries),
         ))  # fmt: skip
         query = f"INSERT INTO passage VALUES (?, {added.lastrowid}, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         database.executemany(query, rows)
@@ -485,14 +544,27 @@ class Store:
         known = self.encoder()
         if known is None or known.digest != encoder.digest:
             self.database.execute("DELETE FROM vector")
+            self._exchange()
         identity = {name: getattr(encoder, name) for name in encoder.__slots__}
         self.set_meta("encoder", json.dumps(identity))
+
+    def _exchange(self) -> None:
+        """Tells the index of vectors that it has to begin anew."""
+        self.set_meta("exchanged", str(int(self.meta("exchanged") or 0) + 1))
 
     def set_vectors(self, vectors: Mapping[int, Vector]) -> None:
         for some in _parts(list(vectors)):
             known = f"SELECT 1 FROM vector WHERE passage IN ({_marks(some)}) LIMIT 1"
             if self.database.execute(known, some).fetchone():
-                self.set_meta("exchanged", str(int(self.meta("exchanged") or 0) + 1))
+                self._exchange()
+        encoder = self.encoder()
+        for vector in vectors.values():
+            if encoder is None or len(vector) != encoder.dimensions or not np.isfinite(vector).all():
+                fact = f"a vector has {len(vector)} dimensions or is not finite"
+                wanted = encoder.dimensions if encoder else "no"
+                raise CaprError(
+                    f"{fact}, and {self.folder} needs {wanted}. Fix: use an encoder that fits its manifest."
+                )
         query = "INSERT OR REPLACE INTO vector VALUES (NULL, ?, ?)"
         self.database.executemany(query, [(number, encoded(vector)) for number, vector in vectors.items()])
 
@@ -509,10 +581,6 @@ class Store:
                 number = row[0]
         context = {flag: [cue.words, cue.span, cue.scope] for flag, cue in mention.context.items()}
         return [*mention.span, mention.kind, number, mention.found_by, context]
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def _marks(values: Iterable[Any]) -> str:

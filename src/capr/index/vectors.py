@@ -75,7 +75,7 @@ class State:
 
 
 class Vectors:
-    """Reads the files as they are now; `refreshed` sees what was appended since."""
+    """The files as they are now; what is appended later is not seen."""
 
     def __init__(self, folder: Path) -> None:
         """Opens the index; raises `DamagedError` if it cannot be read."""
@@ -124,7 +124,7 @@ class Vectors:
             allowed: by number, whether a passage may be found.
             filtered: whether `allowed` leaves out more than what was removed.
         """
-        rows = self._candidates(vector, max(RESCORED, 10 * k), allowed, filtered)
+        rows = self._candidates(vector, max(RESCORED, 3 * k), allowed, filtered)
         # einsum and one thread: so small a product takes longer to share among threads than to do
         scores = np.einsum("ij,j->i", self.codes[rows].astype(np.float32), vector) * self.scales[rows]
         best = np.lexsort((self.numbers[rows], -scores))[:k]

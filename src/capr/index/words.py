@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import struct
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,10 +22,11 @@ from tantivy import Occur, Query
 from capr.annotate import Mention
 from capr.documents import Document
 from capr.index.derived import DamagedError, load_state, save_state
-from capr.index.filters import DAY, ENTITY, Filters, document_facts, passage_facts
+from capr.index.filters import DAY, ENTITY, Filters, Period, day_number, document_facts, passage_facts
 from capr.index.protocol import Clause, Found, Stored
 
 FORMAT = 1
+TROUBLE = re.compile("corrupt|io ?error|exist|killed|lock|open|disk|space|thread", re.IGNORECASE)
 HEAP = 64_000_000  # bytes that tantivy may use while it writes
 OCCUR = {"should": Occur.Should, "must": Occur.Must, "not": Occur.MustNot}
 MAGIC = 1337  # the last four bytes of tantivy's files
@@ -39,7 +41,8 @@ def panics() -> Iterator[None]:
     try:
         yield
     except BaseException as error:
-        if type(error).__name__ != "PanicException" and not isinstance(error, ValueError | OSError):
+        told = isinstance(error, ValueError) and TROUBLE.search(str(error))
+        if type(error).__name__ != "PanicException" and not isinstance(error, OSError) and not told:
             raise
         raise DamagedError(str(error)) from error
 
@@ -139,17 +142,9 @@ class Words:
         found = []
         for file in self._files():
             try:
-                data = file.read_bytes()
+                sound = _sound(file)
             except FileNotFoundError:
-                if file in self._files():  # and not merged by a writer meanwhile
-                    found.append(file.name)
-                continue
-            length, magic = struct.unpack("<II", data[-8:]) if len(data) > 8 else (0, 0)
-            try:
-                footer = json.loads(data[-8 - length : -8])
-                sound = magic == MAGIC and footer["crc"] == zlib.crc32(data[: -8 - length])
-            except (ValueError, KeyError, TypeError):
-                sound = False
+                sound = file not in self._files()  # a writer has merged it meanwhile
             if not sound:
                 found.append(file.name)
         return found
@@ -219,6 +214,10 @@ class Words:
         found: list[int] = self._hits(Query.all_query(), max(1, len(self)))[1].tolist()
         return found
 
+    def has(self, stem: str) -> bool:
+        """Whether a word is in a passage that is there."""
+        return len(self._hits(Query.term_query(schema(), "text", stem), 1)[1]) > 0
+
     def frequency(self, stem: str) -> int:
         """In how many passages a word is."""
         with panics():
@@ -239,6 +238,8 @@ class Words:
         should = False
         for clause in clauses:
             options = list(_options(clause))
+            if not options and clause.occur == "must" and any(map(str.isalnum, clause.words)):
+                options = [Query.empty_query()]  # a word so long that it is in no passage
             if not options:
                 continue
             should |= clause.occur == "should"
@@ -265,14 +266,9 @@ class Words:
             facts = Query.term_set_query(schema(), "facts", [_fact(ENTITY, v) for v in filters.entity_values])
             outer.append((Occur.Must, Query.const_score_query(facts, 0.0)))
         if filters.periods:
-            periods = [(_day(since), _day(until)) for since, until in filters.periods]
-            days = [
-                (Occur.Should, Query.range_query(schema(), "day", tantivy.FieldType.Integer, low, high))
-                for low, high in periods
-                if low <= high
-            ]
-            within = Query.boolean_query(days) if days else Query.empty_query()
-            outer.append((Occur.Must, Query.const_score_query(within, 0.0)))
+            outer.append((Occur.Must, Query.const_score_query(_within(filters.periods), 0.0)))
+        if filters.not_days:
+            outer.append((Occur.MustNot, _within(filters.not_days)))
         return Query.boolean_query(outer)
 
 
@@ -283,9 +279,10 @@ class WordsWriter:
         """Goes on with what is there."""
         folder.mkdir(exist_ok=True)
         self.folder = folder
-        self._index = _opened(folder)
-        self._writer = self._index.writer(HEAP, 1)
-        self._writer.garbage_collect_files()  # what a killed process has left would be in the way
+        with panics():
+            self._index = _opened(folder)
+            self._writer = self._index.writer(HEAP, 1)
+            self._writer.garbage_collect_files()  # what a killed process has left would be in the way
 
     def add(self, document: int, passages: Sequence[Stored]) -> None:
         """Adds the passages of the document with that number."""
@@ -293,34 +290,31 @@ class WordsWriter:
             return
         source = Document(passages[0].entry.passage.document, "", "", passages[0].metadata)
         facts = list(document_facts(source))
-        days = [_day(value) for name, value in facts if name == DAY]
+        days = [day_number(value) for name, value in facts if name == DAY]
         for stored in passages:
             entry = stored.entry
             self._add(document, stored, [*facts, *passage_facts(entry.aspect, entry.mentions)], days)
 
     def _add(self, document: int, stored: Stored, facts: Iterable[tuple[str, str]], days: Sequence[int]) -> None:
         entry = stored.entry
-        self._writer.add_document(
-            tantivy.Document(
-                number=stored.number,
-                document=document,
-                **({"day": days[0]} if days else {}),
-                text=entry.text,
-                heading=entry.passage.heading or "",
-                title=stored.title,
-                entities=list(_codes(entry.mentions)),
-                aspect=entry.aspect,
-                facts=[_fact(*fact) for fact in facts],
-            )
+        kept = tantivy.Document(
+            number=stored.number,
+            document=document,
+            **({"day": days[0]} if days else {}),
+            text=entry.text,
+            heading=entry.passage.heading or "",
+            title=stored.title,
+            entities=list(_codes(entry.mentions)),
+            aspect=entry.aspect,
+            facts=[_fact(*fact) for fact in facts],
         )
+        with panics():
+            self._writer.add_document(kept)
 
     def remove(self, document: int) -> None:
         """Removes all passages of a document."""
-        self._writer.delete_documents_by_term("document", document)
-
-    def clear(self) -> None:
-        """Removes everything."""
-        self._writer.delete_all_documents()
+        with panics():
+            self._writer.delete_documents_by_term("document", document)
 
     def commit(self, through: int, removed: int) -> None:
         """Shows the changes; the numbers tell what of the store is in."""
@@ -332,6 +326,26 @@ class WordsWriter:
         """Waits for what tantivy does in the background."""
         with panics():
             self._writer.wait_merging_threads()
+
+
+def _sound(file: Path) -> bool:
+    """Whether the checksum that tantivy has written at the end of a file is right."""
+    with file.open("rb") as opened:
+        size = opened.seek(0, os.SEEK_END)
+        opened.seek(max(0, size - 8))
+        length, magic = struct.unpack("<II", opened.read()) if size > 8 else (0, 0)
+        if magic != MAGIC or length > size - 8:
+            return False
+        opened.seek(size - 8 - length)
+        footer = opened.read(length)
+        opened.seek(0)
+        left, total = size - 8 - length, 0
+        while left and (data := opened.read(min(left, 1 << 20))):
+            total, left = zlib.crc32(data, total), left - len(data)
+    try:
+        return bool(json.loads(footer)["crc"] == total)
+    except (ValueError, KeyError, TypeError):
+        return False
 
 
 def asks(clause: Clause) -> bool:
@@ -360,5 +374,12 @@ def _fact(name: str, value: str) -> str:
     return f"{name}\t{value}"
 
 
-def _day(day: str) -> int:
-    return int(day.replace("-", ""))
+def _within(periods: Iterable[Period]) -> Any:
+    """Passages of one of some periods."""
+    numbers = [(day_number(since), day_number(until)) for since, until in periods]
+    days = [
+        (Occur.Should, Query.range_query(schema(), "day", tantivy.FieldType.Integer, low, high))
+        for low, high in numbers
+        if low <= high
+    ]
+    return Query.boolean_query(days) if days else Query.empty_query()

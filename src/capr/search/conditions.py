@@ -42,17 +42,17 @@ def about_entities(filters: Filters, parsed: Parsed) -> Filters:
     return filters.about(codes) if filters.without else filters
 
 
-def why_nothing(parsed: Parsed, filters: Filters, index: Index) -> Iterator[str]:
-    """Why a search may have found nothing: no words, or values of filters that no document has."""
-    if not parsed.clauses:
-        yield "the query has no words to look for"
+def passed_by_none(filters: Filters, index: Index) -> Iterator[str]:
+    """What no document has of that which filters ask for."""
     for condition in filters.conditions:
         if condition.exclude or condition.name == ENTITY or index.ids(Filters((condition,))):
-            continue
+            continue  # somebody has it
         known = ", ".join(value for value, _ in index.values(condition.name, TOLD))
         wanted = ", ".join(sorted(condition.values)[:3])
         name = condition.name.removeprefix("#")
         yield f"no document has {name}={wanted}; " + (f"there are {known}" if known else f"none has a field {name!r}")
+    if filters.periods and not index.ids(Filters(days=filters.periods)):
+        yield "no document has a date of that time; dates are filtered by if they are written 2023-01-31"
 
 
 def _code(entity: str, vocabulary: Vocabulary) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,10 +15,10 @@ from capr.annotate import Query, Vocabulary
 from capr.annotate.mentions import Annotator, annotator
 from capr.documents import CaprError, Document, Notice, Problem, read
 from capr.index import EmbeddedIndex, Encoder, Filters, Prepared, Stats
-from capr.index.digest import digest
+from capr.index.digest import as_text, digest
 from capr.index.filters import clean, field_name
 from capr.index.verify import Check, verify
-from capr.search.conditions import about_entities, resolved, why_nothing
+from capr.search.conditions import about_entities, passed_by_none, resolved
 from capr.search.hit import Results
 from capr.search.models import Models
 from capr.search.parse import Parser
@@ -27,7 +27,8 @@ from capr.search.prepare import encoded, prepared, wording
 from capr.search.rerank import Ranker
 
 BATCH = 256  # passages that are encoded and kept at once
-WITHOUT = 2000  # passages that are kept at once if they are not encoded
+WITHOUT = 2000  # passages that are kept at once if they are not encoded, and documents that are removed at once
+SECONDS = 2.0  # of preparing, after which documents are kept
 
 Given = Document | str | os.PathLike[str]
 
@@ -169,7 +170,7 @@ class Library:
                 on_problem(problem)
 
         batch: dict[str, Prepared] = {}
-        size = 0
+        size, begun = 0, time.monotonic()
         for document in _documents(documents, tell):
             if problem := _unusable(document):
                 tell(problem)
@@ -183,7 +184,7 @@ class Library:
             if known is not None and not replace:
                 file = str(document.metadata.get("file", ""))
                 fact = f"the library has a document {document.id!r} with other contents"
-                tell(Problem(fact, "add it with --replace, or give it another id", file, record=document.id))
+                tell(Problem(fact, "replace it (--replace), or give it another id", file, record=document.id))
                 continue
             one = prepared(document, finder, whole)
             batch[document.id] = one
@@ -191,9 +192,10 @@ class Library:
             outcome.added += known is None
             outcome.passages += len(one.entries)
             size += len(one.entries)
-            if size >= (BATCH if with_encoder else WITHOUT) or len(batch) >= WITHOUT:
+            late = time.monotonic() > begun + SECONDS
+            if size >= (BATCH if with_encoder else WITHOUT) or len(batch) >= WITHOUT or late:
                 yield list(batch.values())
-                batch, size = {}, 0
+                batch, size, begun = {}, 0, time.monotonic()
         if batch:
             yield list(batch.values())
 
@@ -201,15 +203,17 @@ class Library:
         self, ids: str | Iterable[str] = (), *, filters: Filters | Mapping[str, Any] | Iterable[str] | None = None
     ) -> int:
         """Removes documents by their ids, or all that pass the filters; gives how many there were."""
-        chosen = self._filters(filters)
-        if chosen.without:
-            raise CaprError("what is removed cannot depend on the entity of a query. Fix: leave `without` out.")
+        given = [ids] if isinstance(ids, str) else list(ids)
+        if given and filters is not None:
+            raise CaprError("ids and filters are given. Fix: name documents by their ids, or by filters.")
+        removed = 0
         with self.index.writing() as writer:
-            wanted = [ids] if isinstance(ids, str) else list(ids)
-            if chosen:
-                wanted += self.index.ids(chosen)
-            removed = writer.remove(dict.fromkeys(wanted))
-            writer.commit()
+            wanted = list(dict.fromkeys(map(clean, given)))
+            if filters is not None and (chosen := self._document_filters(filters)):
+                wanted = self.index.ids(chosen)
+            for begin in range(0, len(wanted), WITHOUT):
+                removed += writer.remove(wanted[begin : begin + WITHOUT])
+                writer.commit()
         return removed
 
     def encode(
@@ -233,7 +237,9 @@ class Library:
             writer.commit()
             stats = self.index.stats()
             total = stats.passages - stats.vectors
-            while some := self.index.without_vectors(BATCH):
+            last = 0
+            while some := self.index.without_vectors(BATCH, last):
+                last = some[-1].number
                 vectors = model.passages([wording(stored.title, stored.entry) for stored in some])
                 writer.set_vectors({stored.number: vector for stored, vector in zip(some, vectors, strict=True)})
                 writer.commit()
@@ -246,14 +252,14 @@ class Library:
 
     def document(self, id: str) -> Document:
         """A document, just as it was added."""
-        found = self.index.document(id)
+        found = self.index.document(clean(id))
         if found is None:
             raise CaprError(f"the library has no document {id!r}. Fix: check the id; capr export lists all.")
         return found
 
     def documents(self, filters: Filters | Mapping[str, Any] | Iterable[str] | None = None) -> Iterator[Document]:
         """All documents, or those that pass the filters, in the order in which they were added."""
-        return self.index.documents(self._filters(filters))
+        return self.index.documents(self._document_filters(filters))
 
     def stats(self) -> Stats:
         """How much there is."""
@@ -314,9 +320,17 @@ class Library:
         encoder = self.models.to_search(self.index, mode, notices)
         ranker = None if rerank is False else self.models.ranker
         hits, done = PassageSearch(self.index, parsed, passing, encoder, ranker, options).hits()
+        if not parsed.clauses:
+            notices.append("the query has no words to look for")
         if not hits:
-            notices += why_nothing(parsed, passing, self.index)
+            notices += passed_by_none(passing, self.index)
         return Results(tuple(hits), done, parsed.expanded, tuple(notices))
+
+    def _document_filters(self, given: Filters | Mapping[str, Any] | Iterable[str] | None) -> Filters:
+        filters = self._filters(given)
+        if filters.without:
+            raise CaprError("`without` is about the entity of a query, and here is none. Fix: leave it out.")
+        return filters
 
     def _filters(self, given: Filters | Mapping[str, Any] | Iterable[str] | str | None) -> Filters:
         return resolved(Filters.of(given), self.index, self.vocabulary)
@@ -341,13 +355,18 @@ def _documents(given: Given | Iterable[Given], tell: Callable[[Problem], None]) 
 
 
 def _unusable(document: Document) -> Problem | None:
+    if not all(isinstance(part, str) for part in (document.id, document.title, document.text)):
+        return Problem("its id, title or text is not a text", "make it one", record=ascii(document.id))
     if not document.id.strip():
         return Problem("a document has no id", "give it one", str(document.metadata.get("file", "")))
     try:
-        said = json.dumps([document.metadata, [a.value for a in document.annotations]], ensure_ascii=False, default=str)
+        said = as_text([document.metadata, [a.value for a in document.annotations]])
         for part in (document.id, document.title, document.text, said):
             part.encode()
-    except UnicodeEncodeError as error:
+    except (TypeError, ValueError, RecursionError) as error:
+        if not isinstance(error, UnicodeEncodeError):
+            fact = f"its metadata cannot be kept ({error})"
+            return Problem(fact, "use names and values that JSON knows", record=ascii(document.id))
         fact = f"it holds half of a surrogate pair, U+{ord(error.object[error.start]):04X}"
         return Problem(fact, "write the character itself", record=ascii(document.id))
     return None

@@ -37,8 +37,10 @@ class Models:
 
     def encoder(self, index: Index) -> Encoder | None:
         """The encoder that was given, or the one that the library remembers; None if there is none."""
-        if self._encoder is None:
-            given, known = self._given, index.encoder()
+        known = index.encoder()
+        changed = self._given is None and self._encoder and known and known.digest != self._encoder.identity.digest
+        if self._encoder is None or changed:
+            given = self._given
             if given is None and known is not None:
                 given = known.folder
                 if not Path(given).is_dir():

@@ -94,9 +94,10 @@ class Parser:
                 parsed.clauses.append(Clause(concept.code, ENTITY))
             parsed.clauses += [Clause(word, EVERYWHERE) for word in self._words(query.entity, parsed)]
         if query.aspect:
-            name = aspect_of(query.aspect)
+            forms = (query.aspect, f"{query.aspect}s", query.aspect.removesuffix("s"))
+            name = next((aspect_of(form) for form in forms if aspect_of(form) in aspects()), aspect_of(query.aspect))
             parsed.clauses.append(Clause(name, ASPECT))
-            words = heading(query.aspect) if name in aspects() else query.aspect
+            words = heading(name) if name in aspects() else query.aspect
             parsed.clauses += [Clause(word, EVERYWHERE) for word in self._words(words, parsed)]
 
     def _text(self, text: str, parsed: Parsed) -> None:

@@ -35,8 +35,10 @@ class Options:
 
     def __post_init__(self) -> None:
         wrong = []
-        if not 1 <= self.k <= LARGEST:
-            wrong.append(f"k is {self.k}. Fix: ask for 1 to {LARGEST:,} passages.")
+        for name, least in (("k", 1), ("neighbours", 0)):
+            value = getattr(self, name)
+            if type(value) is not int or not least <= value <= LARGEST:
+                wrong.append(f"{name} is {value!r}. Fix: ask for {least} to {LARGEST:,} passages.")
         known = {"mode": MODES, "fusion": tuple(FUSIONS), "group": (*GROUPS, None)}
         for name, values in known.items():
             if (value := getattr(self, name)) not in values:
@@ -94,12 +96,14 @@ class PassageSearch:
             if len(rankings) > 1:
                 rankings["fusion"] = FUSIONS[self._options.fusion](rankings)
             ordered = next(reversed(rankings.values()))
-            if self._ranker is not None and self._parsed.text:
-                ordered = rankings["rerank"] = self._reranked(self._ranker, ordered)
             groups = self._groups(ordered, group) if group else {}
             if group is None or exhausted or len(groups) >= k:
-                return rankings, ordered, groups
+                break
             depth *= 4  # all candidates belong to a few groups
+        if self._ranker is not None and self._parsed.text:
+            ordered = rankings["rerank"] = self._reranked(self._ranker, ordered)
+            groups = self._groups(ordered, group) if group else {}
+        return rankings, ordered, groups
 
     def _first_stages(self, depth: int) -> dict[str, Sequence[Found]]:
         clauses, filters = self._parsed.clauses, self._filters

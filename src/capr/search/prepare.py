@@ -40,11 +40,13 @@ def wording(title: str, entry: Entry) -> str:
 
 def encoded(batch: Sequence[Prepared], encoder: Encoder, index: Index) -> tuple[list[Prepared], int]:
     """The documents with vectors, and how many passages were encoded for that; what is known is not encoded again."""
-    known = {one.content: index.vectors_of(one.content) for one in batch}
+    known = {}
+    for one in batch:
+        vectors = index.vectors_of(one.content)
+        known[one.content] = vectors if vectors is not None and len(vectors) == len(one.entries) else None
     new = {one.content: one for one in batch if known[one.content] is None}
     texts = [wording(one.document.title, entry) for one in new.values() for entry in one.entries]
-    vectors = list(encoder.passages(texts))
-    for digest, one in new.items():
-        known[digest] = vectors[: len(one.entries)]
-        del vectors[: len(one.entries)]
+    made = iter(encoder.passages(texts))
+    for one in new.values():
+        known[one.content] = [next(made) for _ in one.entries]
     return [replace(one, vectors=known[one.content]) for one in batch], len(texts)
