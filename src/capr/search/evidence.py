@@ -37,17 +37,22 @@ class Evidence:
         """The highlights of a passage in their order, and its sentences that have some, best first."""
         found: list[tuple[Span, str, float]] = []
         begin = entry.passage.span.begin
-        for match in WORD.finditer(entry.text) if self.weights else ():
-            stem = self._known.get(match[0])
-            if stem is None:
-                stem = self._known[match[0]] = self._index.stems([match[0]])[0]
-            if stem in self.weights:
+        wanted = self._wanted(entry.text)
+        for match in WORD.finditer(entry.text) if wanted else ():
+            if (stem := wanted.get(match[0])) is not None:
                 found.append((Span(begin + match.start(), begin + match.end()), stem, self.weights[stem]))
         for mention in entry.mentions:
             if mention.concept is not None and mention.concept.code in self.codes:
                 found.append((mention.span, mention.concept.code, self.codes[mention.concept.code]))
         found.sort()
         return _merged([span for span, *_ in found]), self._sentences(entry.passage.sentences, found)
+
+    def _wanted(self, text: str) -> dict[str, str]:
+        """The words of a text that are words of the query, with their stems."""
+        words = set(WORD.findall(text))
+        new = [word for word in words if word not in self._known]
+        self._known.update(zip(new, self._index.stems(new), strict=True))
+        return {word: stem for word in words if (stem := self._known[word]) in self.weights}
 
     def _sentences(self, sentences: Sequence[Span], found: Sequence[tuple[Span, str, float]]) -> tuple[Sentence, ...]:
         total = sum(self.weights.values()) + sum(self.codes.values())

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 
 from capr.documents import CaprError
 from capr.index import Encoder, Filters, Found, Index, Stored
+from capr.index.protocol import Vector
 from capr.search.evidence import Evidence
 from capr.search.fusion import FUSIONS
 from capr.search.hit import Hit, Neighbour, Stage
@@ -70,7 +74,11 @@ class PassageSearch:
     ) -> None:
         self._index, self._parsed, self._filters, self._options = index, parsed, filters, options
         self._encoder, self._ranker = encoder, ranker
-        self._vector = encoder.query(parsed.text) if encoder is not None and parsed.text else None
+
+    @cached_property
+    def _vector(self) -> Vector | None:
+        """Of the query."""
+        return self._encoder.query(self._parsed.text) if self._encoder is not None and self._parsed.text else None
 
     def hits(self) -> tuple[list[Hit], str]:
         """The hits, best first, and the mode in which they were found."""
@@ -106,14 +114,22 @@ class PassageSearch:
         return rankings, ordered, groups
 
     def _first_stages(self, depth: int) -> dict[str, Sequence[Found]]:
-        clauses, filters = self._parsed.clauses, self._filters
-        rankings: dict[str, Sequence[Found]] = {}
-        if self._options.mode != "dense":
-            rankings["lexical"] = self._index.lexical(clauses, depth, filters)
-        if self._encoder is not None:
-            near = [] if self._vector is None else self._index.dense(self._vector, depth, filters, clauses)
-            rankings["dense"] = near
-        return rankings
+        """Words in another thread, while this one encodes the query and compares vectors."""
+        if self._encoder is None:
+            return {"lexical": self._lexical(depth)}
+        if self._options.mode == "dense":
+            return {"dense": self._dense(depth)}
+        lexical = _threads(os.getpid()).submit(self._lexical, depth)
+        dense = self._dense(depth)
+        return {"lexical": lexical.result(), "dense": dense}
+
+    def _lexical(self, depth: int) -> Sequence[Found]:
+        return self._index.lexical(self._parsed.clauses, depth, self._filters)
+
+    def _dense(self, depth: int) -> Sequence[Found]:
+        if self._vector is None:
+            return []
+        return self._index.dense(self._vector, depth, self._filters, self._parsed.clauses)
 
     def _reranked(self, ranker: Ranker, ordered: Sequence[Found]) -> list[Found]:
         """The first candidates in the order that the ranker gives them, then the others."""
@@ -164,6 +180,12 @@ class PassageSearch:
             {name: said[stored.number] for name, said in stages.items() if stored.number in said},
             tuple(Neighbour(near.entry.passage.span, near.entry.text) for near in around),
         )
+
+
+@lru_cache(maxsize=1)
+def _threads(process: int) -> ThreadPoolExecutor:
+    """Threads of this process, which a forked one does not have."""
+    return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="capr")
 
 
 def _grouped(groups: Mapping[str, Sequence[Found]], made: Mapping[int, Hit]) -> list[Hit]:
