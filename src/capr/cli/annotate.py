@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 from collections import Counter
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -22,10 +21,7 @@ SIGNS = {"negated": "¬", "possible": "?", "hypothetical": "if", "historical": "
 
 def command(
     files: inputs.Files,
-    vocabulary: Annotated[
-        list[Path] | None,
-        typer.Option("--vocabulary", metavar="CSV", help="Add names of your own: code, name, synonyms."),
-    ] = None,
+    vocabulary: inputs.VocabularyTables = None,
     tagger: Annotated[
         bool, typer.Option("--tagger/--no-tagger", help="Look also for names that the vocabulary does not have.")
     ] = True,

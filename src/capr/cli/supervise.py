@@ -40,10 +40,7 @@ def command(
     tagger: Annotated[
         bool, typer.Option("--tagger/--no-tagger", help="Look also for entities that the vocabulary does not have.")
     ] = False,
-    vocabulary: Annotated[
-        list[Path] | None,
-        typer.Option("--vocabulary", metavar="CSV", help="Add names of your own: code, name, synonyms."),
-    ] = None,
+    vocabulary: inputs.VocabularyTables = None,
     format: inputs.Format = None,
     column: inputs.Column = None,
     strict: inputs.Strict = False,

@@ -6,11 +6,10 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from shutil import rmtree
 from typing import Any, TypeVar
 
 import numpy as np
@@ -20,14 +19,14 @@ from capr.index.derived import STATE, DamagedError
 from capr.index.filters import Filters
 from capr.index.lock import held, writer_lock
 from capr.index.postings import Postings
-from capr.index.protocol import Clause, EncoderIdentity, Found, Prepared, Stats, Stored, Vector
+from capr.index.protocol import Clause, EncoderIdentity, Found, Stats, Stored, Vector
 from capr.index.store import Store
-from capr.index.vectors import Vectors, VectorsWriter
-from capr.index.words import Words, WordsWriter, asks, stem
+from capr.index.vectors import Vectors
+from capr.index.words import Words, asks, stem
+from capr.index.writer import EmbeddedWriter
 
 log = logging.getLogger("capr")
 CHECKED = 64_000_000  # bytes of a derived index whose checksums are compared whenever it is opened
-BATCH = 2000  # passages or vectors that are taken into a derived index at once
 # A filter that leaves a smaller share is applied by the index of words itself; one of many values is slow there.
 NARROW, NARROW_OF_MANY, MANY = 0.15, 0.02, 50
 DEEP = 10_000  # passages, after which all that have the words are looked up
@@ -35,7 +34,7 @@ LISTED = 5000  # passages that must (not) have some words, and are looked up bef
 AGAIN = 1.0  # seconds after which a reader that is behind tries again to bring the derived indexes up to date
 ATTEMPTS = 5  # to open a derived index beside a writer before it counts as damaged
 PATIENCE = 2.0  # seconds that a writer waits for a reader that brings the derived indexes up to date
-Found_ = TypeVar("Found_")
+Answer = TypeVar("Answer")
 
 
 @dataclass(frozen=True)
@@ -117,7 +116,7 @@ class EmbeddedIndex:
 
     def _opened(self, generation: int) -> View:
         stamp = self._stamp()
-        words, vectors = self._words(), self._vectors()
+        words, vectors = self.words(), self.vectors()
         if self._behind(words, vectors):
             try:
                 with self._writing(0 if words else PATIENCE):
@@ -125,7 +124,7 @@ class EmbeddedIndex:
             except CaprError as error:  # a writer is at work and will do it, or nobody may
                 log.debug("the derived indexes of %s are behind: %s", self.folder, error)
             stamp = self._stamp()
-            words, vectors = self._words(), self._vectors()
+            words, vectors = self.words(), self.vectors()
         if words is None and self._view is not None:
             words = self._view.words  # it is being made again; what was opened can still be read
         if words is None:
@@ -145,11 +144,13 @@ class EmbeddedIndex:
             vectors is None or vectors.state.through != vector or vectors.state.source != self.store.source()
         )
 
-    def _words(self, level: int = logging.DEBUG) -> Words | None:
+    def words(self, level: int = logging.DEBUG) -> Words | None:
+        """The index of words, if it is there and sound; damage is told at some level."""
         found: Words | None = self._sound("words", Words, level)
         return found
 
-    def _vectors(self, level: int = logging.DEBUG) -> Vectors | None:
+    def vectors(self, level: int = logging.DEBUG) -> Vectors | None:
+        """The index of vectors, likewise."""
         found: Vectors | None = self._sound("vectors", Vectors, level)
         return found
 
@@ -190,7 +191,7 @@ class EmbeddedIndex:
         self._view = None
         return before - sum(self.disk().values())
 
-    def _healing(self, search: Callable[[View], Found_]) -> Found_:
+    def _healing(self, search: Callable[[View], Answer]) -> Answer:
         """What a search gives; after the index of words was made again, if it proves to be damaged."""
         try:
             return search(self.view())
@@ -351,114 +352,3 @@ class EmbeddedIndex:
                 with suppress(FileNotFoundError):  # a writer has taken it away
                     found[name] += file.stat().st_size
         return found
-
-
-class EmbeddedWriter:
-    """Changes the truth first; the derived indexes follow, and catch up later if they could not."""
-
-    def __init__(self, index: EmbeddedIndex, fresh: Collection[str] = ()) -> None:
-        """`fresh` are derived indexes that have to be made again."""
-        self._index, self._store, self._fresh = index, index.store, set(fresh)
-        self._pending: list[Callable[[], object]] = []
-        self._words: WordsWriter | None = None
-        self._has: tuple[int, int] | None = None  # the last passage and removal that the index of words has
-        self._vectors: VectorsWriter | None = None
-
-    def add(self, prepared: Prepared) -> None:
-        self._pending.append(lambda: self._store.add(prepared))
-
-    def remove(self, ids: Iterable[str]) -> int:
-        wanted = list(ids)
-        with self._store.errors():
-            known = len(self._store.digests(wanted))
-        self._pending.append(lambda: self._store.remove(wanted))
-        return known
-
-    def set_encoder(self, encoder: EncoderIdentity) -> None:
-        self._pending.append(lambda: self._store.set_encoder(encoder))
-
-    def set_vectors(self, vectors: Mapping[int, Vector]) -> None:
-        self._pending.append(lambda: self._store.set_vectors(vectors))
-
-    def commit(self) -> None:
-        pending, self._pending = self._pending, []
-        if pending:
-            with self._store.changing():
-                for change in pending:
-                    change()
-            self.catch_up()
-
-    def make_again(self, *names: str) -> None:
-        """Makes derived indexes anew."""
-        self.close()
-        self._fresh, self._has, self._vectors = set(names), None, None
-        self.catch_up()
-
-    def catch_up(self) -> None:
-        """Takes into the derived indexes what they do not have yet; one that is damaged is made again."""
-        try:
-            self._catch_up_words()
-            self._catch_up_vectors()
-        except (OSError, DamagedError) as error:  # a full disk: the documents are safe, the rest can wait
-            with suppress(DamagedError):
-                self.close()  # or tantivy keeps its lock
-            self._words = self._has = self._vectors = None
-            told = "%s: the derived indexes are behind (%s); they catch up later"
-            log.warning(told, self._index.folder, str(error))
-
-    def _catch_up_words(self) -> None:
-        store, folder = self._store, self._index.folder / "words"
-        passage, _, removed = store.last()
-        if self._has is None:
-            words = None if "words" in self._fresh else self._index._words(logging.WARNING)
-            self._has = (words.through, words.removed) if words else (-1, 0)
-        if self._has == (passage, removed):
-            return
-        through, gone = self._has
-        new = through < 0  # made beside the one that readers may still use
-        if new:
-            folder = folder.with_name("words.part")
-            rmtree(folder, ignore_errors=True)
-        taken_over = self._words is None
-        if self._words is None:
-            self._words = WordsWriter(folder)
-        for row in store.removed_since(gone):
-            self._words.remove(row.document)
-        for document, passages in store.passages_since(through):
-            if taken_over and not new:
-                self._words.remove(document)  # what a killed process has left of it
-            self._words.add(document, passages)
-        self._words.commit(passage, removed)
-        self._has = passage, removed
-        if new:
-            self.close()
-            self._fresh.discard("words")
-            old = self._index.folder / "words"
-            aside = old.with_name("words.old")
-            rmtree(aside, ignore_errors=True)
-            if old.exists():
-                old.rename(aside)
-            folder.rename(old)
-            rmtree(aside, ignore_errors=True)
-
-    def _catch_up_vectors(self) -> None:
-        encoder = self._store.encoder()
-        if encoder is None:
-            return
-        source = self._store.source()
-        if self._vectors is None or self._vectors.state.source != source:
-            fresh = "vectors" in self._fresh or self._index._vectors(logging.WARNING) is None
-            self._fresh.discard("vectors")
-            folder = self._index.folder / "vectors"
-            self._vectors = VectorsWriter(folder, source, encoder.dimensions, fresh)
-        _, through, _ = self._store.last()
-        while self._vectors.state.through < through or not self._vectors.state.sums:
-            rows = self._store.codes_since(self._vectors.state.through, BATCH)
-            last = rows[-1][0] if len(rows) == BATCH else through
-            self._vectors.append([number for _, number, _ in rows], [code for *_, code in rows], last)
-
-    def close(self) -> None:
-        """Waits for what tantivy does in the background."""
-        if self._words is not None:
-            self._words.close()
-            self._words = None

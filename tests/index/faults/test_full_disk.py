@@ -58,7 +58,7 @@ def small(worker, monkeypatch):
     """Many commits in this process, too."""
     monkeypatch.setattr(worker.capr.search.library, "BATCH", 6)
     monkeypatch.setattr(worker.capr.search.library, "WITHOUT", 6)
-    monkeypatch.setattr(worker.capr.index.embedded, "BATCH", 4)
+    monkeypatch.setattr(worker.capr.index.writer, "BATCH", 4)
 
 
 def goes_on(worker, library, kept, given):

@@ -23,6 +23,7 @@ import capr.index.embedded
 import capr.index.store
 import capr.index.vectors
 import capr.index.words
+import capr.index.writer
 import capr.search.library
 from capr.annotate import Vocabulary
 from capr.documents import CaprError, Document
@@ -89,7 +90,7 @@ def opened(path, encoder=None):
 def small_batches():
     """Many commits."""
     capr.search.library.BATCH = capr.search.library.WITHOUT = 6
-    capr.index.embedded.BATCH = 4
+    capr.index.writer.BATCH = 4
 
 
 # --- changes, and which states they may leave ---
@@ -429,7 +430,7 @@ def kill_at(point, count):
 
     connect = sqlite3.connect
     sqlite3.connect = lambda *given, **named: connect(*given, **{"factory": Connection, **named})
-    words, vectors, embedded = capr.index.words, capr.index.vectors, capr.index.embedded
+    words, vectors = capr.index.words, capr.index.vectors
     around(os, "link", "before link", "after link")
     around(words.WordsWriter, "__init__", "before words are opened", "after words are opened")
     around(words.WordsWriter, "commit", "before words", "after words")
@@ -437,7 +438,7 @@ def kill_at(point, count):
     around(vectors.VectorsWriter, "append", "before vectors", "after vectors")
     around(vectors, "save_state", "between vectors and state", "after state of vectors")
     around(Path, "replace", "before rename", "after rename", lambda part, _: part.name == "state.json.part")
-    around(embedded, "rmtree", "before rmtree", "after rmtree")
+    around(capr.index.writer, "rmtree", "before rmtree", "after rmtree")
     around(Fake, "passages", "before encoding", "after encoding")
     written = vectors._write
 
