@@ -14,8 +14,8 @@ demo: .venv/core
 	@$(BIN)/capr annotate demo/notes/p10-*-discharge.txt
 	@echo '$$ capr index demo/library demo/notes demo/articles'
 	@$(BIN)/capr index demo/library demo/notes demo/articles
-	@echo '$$ capr search demo/library "Why was spironolactone stopped?" -k 3'
-	@$(BIN)/capr search demo/library "Why was spironolactone stopped?" -k 3
+	@echo '$$ capr search demo/library "What was the kidney injury attributed to?" -k 3'
+	@$(BIN)/capr search demo/library "What was the kidney injury attributed to?" -k 3
 
 test: .venv/test
 	$(BIN)/python -m pytest
