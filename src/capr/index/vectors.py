@@ -28,7 +28,7 @@ from capr.index.protocol import Found, Vector
 FORMAT = 1
 ARRAYS = ("numbers", "codes", "scales", "bits", "centre")
 CENTRE = 10_000  # vectors whose mean is the centre
-RESCORED = 1500  # passages compared by their codes, at least
+RESCORED = 1000  # passages compared by their codes, at least
 FEW = 2000  # so few are compared by their codes at once
 SPARSE = 0.25  # a filter that leaves less than this share is applied before the bits are compared
 

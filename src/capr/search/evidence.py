@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from capr.documents import Span
 from capr.index import Entry, Index
@@ -38,9 +38,9 @@ class Evidence:
         found: list[tuple[Span, str, float]] = []
         begin = entry.passage.span.begin
         wanted = self._wanted(entry.text)
-        for match in WORD.finditer(entry.text) if wanted else ():
-            if (stem := wanted.get(match[0])) is not None:
-                found.append((Span(begin + match.start(), begin + match.end()), stem, self.weights[stem]))
+        for word, stem in wanted.items():
+            for place in _places(word, entry.text):
+                found.append((Span(begin + place, begin + place + len(word)), stem, self.weights[stem]))
         for mention in entry.mentions:
             if mention.concept is not None and mention.concept.code in self.codes:
                 found.append((mention.span, mention.concept.code, self.codes[mention.concept.code]))
@@ -62,6 +62,16 @@ class Evidence:
             if inside:
                 scored.append(Sentence(sentence, round(sum(inside.values()) / total, 4)))
         return tuple(sorted(scored, key=lambda s: (-s.score, s.span))[:BEST])
+
+
+def _places(word: str, text: str) -> Iterator[int]:
+    """Where a text has a word, as a whole: few are looked for, so this is faster than to go through all of them."""
+    place = text.find(word)
+    while place >= 0:
+        whole = WORD.match(text, place)
+        if whole and whole[0] == word and not (place and WORD.match(text, place - 1)):
+            yield place
+        place = text.find(word, place + len(word))
 
 
 def _merged(spans: Sequence[Span]) -> tuple[Span, ...]:
