@@ -142,7 +142,13 @@ def test_a_model_of_the_wrong_kind_is_told(tiny_encoder, tiny_ranker):
     assert "encoder" in refused(tiny_encoder, OnnxRanker)
 
 
-@pytest.mark.parametrize("dimensions", [0, 8, 17])
+def test_of_nested_vectors_the_first_dimensions_are_used(tmp_path):
+    whole = OnnxEncoder(encoder_folder(tmp_path / "whole")).query("heart")
+    part = OnnxEncoder(encoder_folder(tmp_path / "part", dimensions=8)).query("heart")
+    assert part == pytest.approx(whole[:8] / np.linalg.norm(whole[:8]), abs=1e-6)
+
+
+@pytest.mark.parametrize("dimensions", [0, 17])
 def test_wrong_dimensions_are_told(tmp_path, dimensions):
     message = refused(encoder_folder(tmp_path / "model", dimensions=dimensions))
     assert (f"says {dimensions} " in message, f"have {DIMENSIONS}" in message) == (True, True)

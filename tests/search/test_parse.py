@@ -238,7 +238,7 @@ def test_a_pair_of_entity_and_aspect_is_looked_for_by_both(parser):
     assert fields[ATTACK] == ["entities"]
     assert fields["past medical history"] == ["aspect", "heading"]
     assert {"heart", "attack", "medical", "history"} <= {*words(parsed)}
-    assert parsed.text == "What are the past medical history of heart attack?"
+    assert parsed.text == "Did the patient have heart attack in the past?"
     assert {c.occur for c in parsed.clauses} == {"should"}
 
 

@@ -11,7 +11,8 @@ from transformers import BertConfig, BertModel
 from capr.annotate.tagger import Tagger
 from capr.documents import CaprError
 from capr.evaluate.entities import evaluate
-from capr.models.tagger import cut, distance, loss
+from capr.models.layers import cut
+from capr.models.tagger import distance, loss
 from capr.train import tagger as training
 from capr.train.corpus import Corpus
 

@@ -30,12 +30,16 @@ class Aspect:
         domain: where such sections are found: `article`, `note` or `both`.
         heading: the representative heading, in which the aspect is put to a model.
         synonyms: other headings that mean it.
+        questions: in which people ask for it, with `{}` for the entity; the first is the one for search.
+        cues: words that show that a passage speaks of it, whatever its heading.
     """
 
     name: str
     domain: str
     heading: str
     synonyms: tuple[str, ...]
+    questions: tuple[str, ...]
+    cues: tuple[str, ...] = ()
 
 
 @cache
@@ -46,11 +50,11 @@ def aspects() -> Mapping[str, Aspect]:
     lines = files("capr.annotate").joinpath("aspects.tsv").read_text("utf-8").splitlines()
     for number, line in enumerate(lines[1:], 2):
         columns = line.split("\t")
-        if len(columns) != 4 or columns[1] not in DOMAINS or columns[0] in table:
-            fix = "write a new aspect, its domain, its heading and its synonyms, with tabs between"
+        if len(columns) != 6 or columns[1] not in DOMAINS or columns[0] in table:
+            fix = "write a new aspect, its domain, heading, synonyms, questions and cues, with tabs between"
             raise CaprError(f"aspects.tsv, line {number}: {line[:60]!r} is not a row. Fix: {fix}.")
-        name, domain, heading, synonyms = columns
-        aspect = Aspect(name, domain, heading, tuple(filter(None, synonyms.split("|"))))
+        name, domain, heading, *others = columns
+        aspect = Aspect(name, domain, heading, *(tuple(filter(None, some.split("|"))) for some in others))
         for form in {name, heading, *aspect.synonyms}:
             if owners.setdefault(normalised(form), name) != name:
                 owner = owners[normalised(form)]
@@ -63,6 +67,25 @@ def aspects() -> Mapping[str, Aspect]:
 def _by_heading() -> Mapping[str, str]:
     forms = ((form, aspect.name) for aspect in aspects().values() for form in (aspect.heading, *aspect.synonyms))
     return {normalised(form): name for form, name in forms} | {normalised(name): name for name in aspects()}
+
+
+@cache
+def _cue() -> re.Pattern[str]:
+    return re.compile("|".join(re.escape(cue) for aspect in aspects().values() for cue in aspect.cues), re.IGNORECASE)
+
+
+@cache
+def _by_cue() -> Mapping[str, str]:
+    return {cue: aspect.name for aspect in aspects().values() for cue in aspect.cues}
+
+
+def cued(text: str) -> list[str]:
+    """The aspects of which a text speaks, by the words that it uses.
+
+    >>> cued("It is inherited in an autosomal recessive pattern. Mutations in the GAA gene cause it.")
+    ['inheritance', 'genetics']
+    """
+    return list(dict.fromkeys(_by_cue()[cue.lower()] for cue in _cue().findall(text)))
 
 
 def aspect_of(heading: str) -> str:

@@ -8,7 +8,8 @@ from capr.annotate.aspects import aspect_of, aspects
 from capr.annotate.vocabulary import Vocabulary
 from capr.documents import CaprError
 
-# The first wording is the one for search; training uses all of them, so that a user may use any.
+# An aspect of the table has questions of its own, of which the first is the wording for search. Training uses all, and
+# the forms below, so that a user may use any.
 WORDINGS = (
     "What are the {aspect} of {entity}?",
     "{entity} ; {aspect}",
@@ -23,7 +24,7 @@ class Query:
     """What is looked for: a question in plain words, or an aspect of an entity.
 
     >>> Query(entity="heart attack", aspect="PMHx").wording
-    'What are the past medical history of heart attack?'
+    'Did the patient have heart attack in the past?'
     >>> Query("What helps against hives?").wording
     'What helps against hives?'
     """
@@ -47,13 +48,16 @@ class Query:
         return self.wordings()[0]
 
     def wordings(self) -> list[str]:
-        """All ways to put it, the one for search first; an aspect in the words of its usual heading, then as given."""
+        """All ways to put it, the one for search first: questions, the aspect's usual heading, then as it was given."""
         if self.text:
             return [self.text]
         if not self.aspect or not self.entity:
             return [self.entity or heading(self.aspect)]
+        known = aspects().get(aspect_of(self.aspect))
+        questions = [question.replace("{}", self.entity) for question in (known.questions if known else ())]
         headings = dict.fromkeys((heading(self.aspect), self.aspect.lower()))
-        return [form.format(entity=self.entity, aspect=words) for words in headings for form in WORDINGS]
+        forms = [form.format(entity=self.entity, aspect=words) for words in headings for form in WORDINGS]
+        return list(dict.fromkeys(questions + forms))
 
     def synonyms(self, vocabulary: Vocabulary | None = None) -> list[str]:
         """Other names of the entity, which the query also means."""

@@ -15,6 +15,8 @@ from capr.cli import (
     compact,
     encode,
     evaluate_entities,
+    evaluate_latency,
+    evaluate_retrieval,
     export,
     headings,
     index,
@@ -26,6 +28,7 @@ from capr.cli import (
     stats,
     suggest,
     supervise,
+    train_retrieval,
     train_tagger,
     verify,
 )
@@ -55,10 +58,19 @@ typer_app.command("export")(export.command)
 typer_app.command("samples")(samples.command)
 
 train_app = typer.Typer(help="Train a model.", no_args_is_help=True, rich_markup_mode=None)
+train_app.command("bi")(train_retrieval.bi)
+train_app.command("poly")(train_retrieval.poly)
+train_app.command("cross")(train_retrieval.cross)
 train_app.command("tagger")(train_tagger.command)
 train_app.callback()(lambda: None)
 typer_app.add_typer(train_app, name="train")
 evaluate_app = typer.Typer(help="Measure a model.", no_args_is_help=True, rich_markup_mode=None)
+evaluate_app.command("medquad")(evaluate_retrieval.medquad)
+evaluate_app.command("wikisection")(evaluate_retrieval.wikisection)
+evaluate_app.command("notes")(evaluate_retrieval.notes)
+evaluate_app.command("beir")(evaluate_retrieval.beir)
+evaluate_app.command("samples")(evaluate_retrieval.samples)
+evaluate_app.command("latency")(evaluate_latency.command)
 evaluate_app.command("entities")(evaluate_entities.command)
 evaluate_app.callback()(lambda: None)
 typer_app.add_typer(evaluate_app, name="evaluate")

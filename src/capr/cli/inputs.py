@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, TypeVar
@@ -50,6 +51,23 @@ Filter = Annotated[
 VocabularyTables = Annotated[
     list[Path] | None,
     typer.Option("--vocabulary", metavar="CSV", help="Add names of your own: code, name, synonyms."),
+]
+Cues = Annotated[
+    bool,
+    typer.Option("--cues/--no-cues", help="Label an article's passages by their words, too, not by headings alone."),
+]
+Without = Annotated[
+    Path | None,
+    typer.Option("--without", metavar="FILE", help="Entities to leave out, one name a line: those of a test."),
+]
+WithoutPassages = Annotated[
+    Path | None,
+    typer.Option(
+        "--without-passages", metavar="JSONL", help="Texts to leave out wherever they stand: those of a test."
+    ),
+]
+Aliases = Annotated[
+    Path | None, typer.Option("--aliases", metavar="JSON", help="Other names of subjects: {title: [name, ...]}.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON Lines instead of a table.")]
 
@@ -201,6 +219,34 @@ def printable(text: str) -> str:
 def counted(count: int, noun: str) -> str:
     """`1 document`, `2 documents`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def names(path: Path | None) -> set[str]:
+    """The names in a file, one a line."""
+    if path is None:
+        return set()
+    if not path.is_file():
+        raise CaprError(f"there is no {path}. Fix: name a file with one name a line.")
+    return {line.strip() for line in path.read_text("utf-8").splitlines() if line.strip()}
+
+
+def texts(path: Path | None) -> list[str]:
+    """The texts of the documents in a file."""
+    return [document.text for document in capr.read(path, strict=True)] if path else []
+
+
+def aliases(path: Path | None) -> Mapping[str, Sequence[str]]:
+    """Other names of subjects, by title."""
+    if path is None:
+        return {}
+    try:
+        found = json.loads(path.read_text("utf-8"))
+        if not all(isinstance(names, list) for names in found.values()):
+            raise ValueError("a title has no list of names")
+    except (OSError, ValueError, AttributeError) as error:
+        fix = 'write a JSON object: {"title": ["other name", ...]}'
+        raise CaprError(f"{path} holds no other names ({error}). Fix: {fix}.") from error
+    return dict(found)
 
 
 def _columns(given: list[str]) -> dict[str, str]:

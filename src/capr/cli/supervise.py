@@ -40,6 +40,10 @@ def command(
     tagger: Annotated[
         bool, typer.Option("--tagger/--no-tagger", help="Look also for entities that the vocabulary does not have.")
     ] = False,
+    cues: inputs.Cues = True,
+    without: inputs.Without = None,
+    without_passages: inputs.WithoutPassages = None,
+    aliases: inputs.Aliases = None,
     vocabulary: inputs.VocabularyTables = None,
     format: inputs.Format = None,
     column: inputs.Column = None,
@@ -58,7 +62,8 @@ def command(
     kinds = _list("--negatives", negatives, KINDS)
     source = inputs.Documents(files, format, column, strict, replace, speed=20_000 if tagger else 500_000)
     finder = annotator(tagger, Vocabulary.load(*vocabulary or ()))
-    labeller = Labeller(finder, chosen, negated, words)
+    held_out = inputs.names(without), inputs.texts(without_passages)
+    labeller = Labeller(finder, chosen, negated, words, cues, inputs.aliases(aliases), *held_out)
     _may_write(output)
     part = output.with_name(output.name + ".part")
     with Pool(labelled(source.documents(), labeller)) as pool:

@@ -5,7 +5,7 @@ The answers are the passages of the document. The questions are not part of its 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Any
 from xml.etree.ElementTree import Element, ParseError
@@ -100,32 +100,3 @@ def recognises(name: str, head: str) -> bool:
 
 
 FORMAT = Format("medquad", "MedQuAD XML: a topic's questions and answers", recognises, read)
-
-
-def cdv_layout(documents: Iterable[Document]) -> Iterator[Document]:
-    """MedQuAD documents as the CDV paper evaluates on them (its annotations fit this text to the character).
-
-    Only disorders with an answer; each answer stripped, " - " begun on a new line, ended by one line break; answers
-    follow each other without anything between. Labels as the original reader mends them: support groups of
-    NIHSeniorHealth are `treatment`; GHR's `treatment` passages get no aspect, so they are candidates but no answers.
-    Entities differ from the published annotations in 43 of 3,762 passages, which were corrected by hand.
-
-    Reference: Arnold et al., Learning Contextualized Document Representations for Healthcare Answer Retrieval, 2020.
-    """
-    for document in documents:
-        sections = document.annotated("section")
-        if document.metadata.get("semantic_group") != "Disorders" or not sections:
-            continue
-        entity = document.title.replace("What I need to know about ", "")
-        passages = []
-        for section in sections:
-            text = document[section.span].strip().replace(" - ", "\n- ") + "\n"
-            aspect = section.value["aspect"]
-            if aspect == "support groups" and document.metadata.get("source") == "NIHSeniorHealth":
-                aspect = "treatment"
-            elif aspect == "treatment" and document.metadata.get("source") == "GHR":
-                aspect = None
-            passages.append((text, {**section.value, "entity": entity, "aspect": aspect}))
-        text, annotations = joined(passages, "")
-        identifier = f"{document.metadata['source']}_{document.metadata['number']}"
-        yield Document(identifier, text, document.title, document.metadata, annotations)

@@ -27,27 +27,36 @@ class Encoder(Protocol):
 
 
 class OnnxEncoder:
-    """The encoder of a folder; see `capr.index.onnx`."""
+    """The encoder of a folder; see `capr.index.onnx`. Queries have a network of their own if there is a query.onnx."""
 
-    def __init__(self, folder: str | os.PathLike[str], threads: int = 0) -> None:
+    def __init__(self, folder: str | os.PathLike[str], threads: int = 0, file: str = "model.onnx") -> None:
         folder = Path(folder)
-        self._model = OnnxModel(folder, "encoder", threads)
+        self._model = OnnxModel(folder, "encoder", threads, file)
+        own = file.replace("model", "query")
+        self._queries = OnnxModel(folder, "encoder", threads, own) if (folder / own).is_file() else self._model
         manifest = self._model.manifest
         self.identity = EncoderIdentity(manifest.name, digest(folder), manifest.dimensions, str(folder.resolve()))
-        found = self._encoded(["a"]).shape[1]
-        if found != manifest.dimensions:
+        found = self._model.run(["a"]).shape[1]
+        if not 0 < manifest.dimensions <= found:
             fact = f"its manifest says {manifest.dimensions} dimensions, and its vectors have {found}"
             raise CaprError(f"{folder}: {fact}. Fix: write the right number into manifest.json.")
 
     def passages(self, texts: Sequence[str]) -> Floats:
-        return self._encoded([self._model.manifest.passage + text for text in texts])
+        return self._encoded(self._model, [self._model.manifest.passage + text for text in texts])
 
     def query(self, text: str) -> Vector:
-        vector: Vector = self._encoded([self._model.manifest.query + text])[0]
+        vector: Vector = self._encoded(self._queries, [self._model.manifest.query + text])[0]
         return vector
 
-    def _encoded(self, texts: Sequence[str]) -> Floats:
-        vectors = self._model.run(texts)
+    def scores(self, query: str, passages: Sequence[str]) -> list[float]:
+        """How well each passage answers: dot products."""
+        return [float(score) for score in self.passages(passages) @ self.query(query)]
+
+    def _encoded(self, model: OnnxModel, texts: Sequence[str]) -> Floats:
+        """Vectors of length 1; of nested ones as many dimensions as the manifest says."""
+        vectors = model.run(texts)[:, : model.manifest.dimensions]
+        if model.manifest.similarity == "dot":
+            return vectors.astype(np.float32)
         lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
         normalised: Floats = (vectors / np.maximum(lengths, 1e-12)).astype(np.float32)
         return normalised

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,8 @@ from capr.documents import CaprError
 
 FILES = ("model.onnx", "tokenizer.json", "manifest.json")
 FIX = f"name a folder with {', '.join(FILES[:2])} and {FILES[2]}"
-KINDS = ("encoder", "ranker")
+KINDS = ("encoder", "ranker", "poly")
+QUERY = "query.onnx"  # of a model that has another network for queries
 LEAST = 4  # word pieces: two marks, and something between
 POOLINGS = ("cls", "mean")
 Floats = NDArray[np.float32]
@@ -28,12 +29,16 @@ class Manifest:
 
     Attributes:
         name: by which people know it.
-        kind: `encoder` (texts to vectors) or `ranker` (query and passage to a score).
+        kind: `encoder` (texts to vectors), `ranker` (query and passage to a score) or `poly` (a ranker that keeps the
+            vectors of a passage's tokens).
         dimensions: of an encoder's vectors.
         pooling: of an encoder's token vectors: `cls` or `mean`.
         pieces: word pieces that it reads, at most.
         query: put before a query.
         passage: put before a passage.
+        scale: by which a poly-encoder multiplies before its softmax.
+        similarity: how vectors are compared, `cosine` or `dot`.
+        codes: vectors that a poly-encoder keeps of a passage; 0 for one of each piece.
     """
 
     name: str
@@ -43,16 +48,25 @@ class Manifest:
     pieces: int = 256
     query: str = ""
     passage: str = ""
+    scale: float = 1.0
+    similarity: str = "cosine"
+    codes: int = 0
 
 
 class OnnxModel:
-    """Runs the model of a folder.
+    """Runs a model of a folder.
+
+    Args:
+        folder: that has it.
+        kind: what it has to be.
+        threads: of ONNX Runtime; 0 for as many as there are cores.
+        file: the network.
 
     Raises:
         CaprError: a file is missing or is not what it should be.
     """
 
-    def __init__(self, folder: Path, kind: str, threads: int = 0) -> None:
+    def __init__(self, folder: Path, kind: str, threads: int = 0, file: str = "model.onnx") -> None:
         import onnxruntime  # takes a while, which those who do without it need not wait
         from tokenizers import Tokenizer
 
@@ -64,7 +78,7 @@ class OnnxModel:
         # Threads that wait busily for the next text slow down everything else that a search does.
         options.add_session_config_entry("session.intra_op.allow_spinning", "0")
         try:
-            model = str(folder / "model.onnx")
+            model = str(folder / file)
             self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
             self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         except Exception as error:  # each library has its own
@@ -92,7 +106,31 @@ class OnnxModel:
             found[part] = pooled
         return np.zeros((0, self.manifest.dimensions), np.float32) if found is None else found
 
+    def tokens(self, texts: Sequence[str], batch: int = 32) -> Iterator[tuple[Floats, NDArray[np.bool_]]]:
+        """For each text the vectors of its pieces (pieces, dimensions), and which of them are no padding."""
+        encodings = self._tokenizer.encode_batch_fast(list(texts))
+        for begin in range(0, len(encodings), batch):
+            part = encodings[begin : begin + batch]
+            states, mask = self._states(part)
+            for row, encoding in enumerate(part):
+                if not self.manifest.codes:
+                    yield states[row, : len(encoding.ids)], mask[row, : len(encoding.ids)].astype(bool)
+                else:  # codes, which all count
+                    yield states[row], np.ones(states.shape[1], bool)
+
     def _run(self, encodings: Sequence[Any]) -> Floats:
+        states, attended = self._states(encodings)
+        if states.ndim == 2:  # (texts, outputs)
+            pooled: Floats = states
+        elif self.manifest.pooling == "mean":  # from (texts, pieces, dimensions)
+            mask = attended[:, :, None]
+            pooled = (states * mask).sum(1) / mask.sum(1)
+        else:
+            pooled = states[:, 0]
+        return pooled.astype(np.float32, copy=False)
+
+    def _states(self, encodings: Sequence[Any]) -> tuple[Floats, NDArray[np.int64]]:
+        """What the network gives, and which pieces are no padding."""
         shape = len(encodings), max(len(encoding.ids) for encoding in encodings)
         given = {name: np.zeros(shape, np.int64) for name in ("input_ids", "attention_mask", "token_type_ids")}
         for row, encoding in enumerate(encodings):
@@ -101,18 +139,20 @@ class OnnxModel:
             given["attention_mask"][row, :length] = 1
             given["token_type_ids"][row, :length] = encoding.type_ids
         (states, *_) = self._session.run(None, {name: given[name] for name in self._inputs})
-        if states.ndim == 2:  # (texts, outputs)
-            pooled: Floats = states
-        elif self.manifest.pooling == "mean":  # from (texts, pieces, dimensions)
-            mask = given["attention_mask"][:, :, None]
-            pooled = (states * mask).sum(1) / mask.sum(1)
-        else:
-            pooled = states[:, 0]
-        return pooled.astype(np.float32, copy=False)
+        return states, given["attention_mask"]
 
 
 def read_manifest(folder: Path, kind: str) -> Manifest:
     """The manifest of a folder that holds a model of that kind."""
+    manifest = any_manifest(folder, kind)
+    if manifest.kind != kind or manifest.pooling not in POOLINGS:
+        fact = f"kind {manifest.kind!r}, pooling {manifest.pooling!r}"
+        raise CaprError(f"{folder / 'manifest.json'} has {fact}, which is no {kind}. Fix: {FIX} of that kind.")
+    return manifest
+
+
+def any_manifest(folder: Path, kind: str = "model") -> Manifest:
+    """The manifest of a folder that holds a model."""
     for name in FILES:
         if not (folder / name).is_file():
             raise CaprError(f"{folder} is no {kind}: it has no {name}. Fix: {FIX}.")
@@ -120,23 +160,22 @@ def read_manifest(folder: Path, kind: str) -> Manifest:
         manifest = Manifest(**json.loads((folder / "manifest.json").read_text("utf-8")))
     except (ValueError, TypeError) as error:
         raise CaprError(f"{folder / 'manifest.json'} cannot be understood ({error}). Fix: {FIX}.") from error
-    numbers = (manifest.dimensions, manifest.pieces)
-    texts = (manifest.name, manifest.query, manifest.passage)
+    numbers = (manifest.dimensions, manifest.pieces, manifest.codes)
+    texts = (manifest.name, manifest.kind, manifest.query, manifest.passage, manifest.similarity)
     if not (all(type(n) is int and n >= 0 for n in numbers) and all(isinstance(text, str) for text in texts)):
         fact = "dimensions and pieces have to be whole numbers, and name, query and passage texts"
         raise CaprError(f"{folder / 'manifest.json'} cannot be understood: {fact}. Fix: {FIX}.")
     if manifest.pieces < LEAST:
         raise CaprError(f"{folder / 'manifest.json'} has pieces {manifest.pieces}. Fix: at least {LEAST}.")
-    if manifest.kind != kind or manifest.pooling not in POOLINGS:
-        fact = f"kind {manifest.kind!r}, pooling {manifest.pooling!r}"
-        raise CaprError(f"{folder / 'manifest.json'} has {fact}, which is no {kind}. Fix: {FIX} of that kind.")
+    if manifest.kind not in KINDS:
+        raise CaprError(f"{folder / 'manifest.json'} has kind {manifest.kind!r}. Fix: use {', '.join(KINDS)}.")
     return manifest
 
 
 def digest(folder: Path) -> str:
     """By which a model is known, wherever it lies."""
     total = hashlib.sha256()
-    for name in FILES:
+    for name in (*FILES, *([QUERY] if (folder / QUERY).is_file() else [])):
         with (folder / name).open("rb") as file:
             total.update(hashlib.file_digest(file, "sha256").digest())
     return total.hexdigest()[:32]

@@ -7,10 +7,8 @@ may have.
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 
@@ -27,15 +25,6 @@ class TransformerTagger(nn.Module):
         # input_ids, attention_mask: (batch, pieces)
         states = self.encoder(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
         return self.output(self.dropout(states))  # (batch, pieces, labels)
-
-
-def cut(encoder: Any, layers: int) -> Any:
-    """A copy of a BERT encoder with that many of its layers, evenly spaced, the first and the last among them."""
-    smaller = copy.deepcopy(encoder)
-    keep = torch.linspace(0, len(encoder.encoder.layer) - 1, layers).round().int().tolist()
-    smaller.encoder.layer = nn.ModuleList(smaller.encoder.layer[i] for i in keep)
-    smaller.config.num_hidden_layers = layers
-    return smaller
 
 
 def loss(scores: Tensor, allowed: Tensor) -> Tensor:

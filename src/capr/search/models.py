@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from functools import cached_property
+from importlib.resources import files
 from pathlib import Path
 
 from capr.documents import CaprError
 from capr.index import Encoder, Index, OnnxEncoder
-from capr.search.rerank import OnnxRanker, Ranker
+from capr.index.onnx import any_manifest
+from capr.search.rerank import OnnxPoly, OnnxRanker, Ranker
 
 
 class Models:
@@ -33,7 +35,7 @@ class Models:
     def ranker(self) -> Ranker | None:
         """The ranker, if one was given."""
         given = self._given_ranker
-        return OnnxRanker(given) if isinstance(given, str | os.PathLike) else given
+        return load_ranker(given) if isinstance(given, str | os.PathLike) else given
 
     def encoder(self, index: Index) -> Encoder | None:
         """The encoder that was given, or the one that the library remembers; None if there is none."""
@@ -75,3 +77,21 @@ class Models:
             raise CaprError(f"dense search is not possible: {fact}")
         notices.append(f"only words were compared, not meanings: {fact}")
         return None
+
+
+def shipped(kind: str) -> Path:
+    """The folder of the `encoder` or the `ranker` that ships."""
+    return Path(str(files("capr").joinpath("weights", kind)))
+
+
+def load_ranker(folder: str | os.PathLike[str]) -> Ranker:
+    """The cross- or poly-encoder of a folder."""
+    return OnnxPoly(folder) if any_manifest(Path(folder), "ranker").kind == "poly" else OnnxRanker(folder)
+
+
+def load_model(folder: str | os.PathLike[str], threads: int = 0, file: str = "model.onnx") -> Ranker:
+    """The model of a folder, of whichever kind, as something that scores passages for a query."""
+    kinds = {"encoder": OnnxEncoder, "ranker": OnnxRanker, "poly": OnnxPoly}
+    kind = any_manifest(Path(folder)).kind
+    loaded: Ranker = kinds[kind](folder, threads, file)  # type: ignore[assignment]
+    return loaded

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from capr.annotate.query import Query, heading
@@ -75,6 +76,7 @@ def examples(
     epoch: int = 0,
     negatives: Sequence[str] = KINDS,
     false_negatives: int = 100,
+    each: int = 1,
 ) -> Iterator[Example]:
     """One example for every passage of the pool, in an order and with labels that the seed and the epoch decide.
 
@@ -82,8 +84,9 @@ def examples(
         pool: all passages.
         seed: the same seed gives the same examples,
         epoch: in the same epoch.
-        negatives: kinds of hard negatives, one of each at most: none that has the same words, and none twice.
+        negatives: kinds of hard negatives: none that has the same words, and none twice.
         false_negatives: how many to list, at most.
+        each: how many negatives of each kind, at most.
     """
     order = list(range(1, len(pool) + 1))
     random.Random(f"{seed} {epoch}").shuffle(order)
@@ -94,9 +97,10 @@ def examples(
         aspect, named = draw.choice(passage.aspects)
         found: dict[int, Negative] = {}
         for kind in negatives:
-            record = FINDERS[kind](pool, passage, entity, words, aspect, draw)
-            if record is not None and not _same(record.text, passage.text):
-                found.setdefault(record.id, Negative(kind, record))
+            records = FINDERS[kind](pool, passage, entity, words, aspect, draw)
+            new = (record for record in records if record.id not in found and not _same(record.text, passage.text))
+            for record in islice(new, each):
+                found[record.id] = Negative(kind, record)
         others = pool.with_both(entity, aspect, false_negatives + 1) if false_negatives else []
         yield Example(
             entity,
@@ -133,28 +137,28 @@ def false_negatives(batch: Sequence[Example], passages: Sequence[Record]) -> lis
 
 def _other_section(
     pool: Pool, passage: Record, entity: str, words: str, aspect: str, draw: random.Random
-) -> Record | None:
-    """Another passage of the same document, about another aspect."""
+) -> Iterator[Record]:
+    """Other passages of the same document, about another aspect."""
     numbers = [number for number in pool.of_document(passage.document) if number != passage.id]
     draw.shuffle(numbers)
-    return _first(pool, numbers, lambda record: all(aspect != mine for mine, _ in record.aspects))
+    return _suiting(pool, numbers, lambda record: all(aspect != mine for mine, _ in record.aspects))
 
 
 def _bm25_neighbour(
     pool: Pool, passage: Record, entity: str, words: str, aspect: str, draw: random.Random
-) -> Record | None:
-    """A passage with the words of the query; one of the best, at random."""
+) -> Iterator[Record]:
+    """Passages with the words of the query; of the best, in any order."""
     numbers = [n for n in pool.neighbours(f"{words} {heading(aspect)}", LOOKED_AT) if n != passage.id]
     draw.shuffle(numbers)
-    return _first(pool, numbers, lambda record: not record.answers(entity, aspect))
+    return _suiting(pool, numbers, lambda record: not record.answers(entity, aspect))
 
 
 def _other_entity(
     pool: Pool, passage: Record, entity: str, words: str, aspect: str, draw: random.Random
-) -> Record | None:
-    """A passage about the same aspect of another entity."""
+) -> Iterator[Record]:
+    """Passages about the same aspect of another entity."""
     numbers = pool.with_aspect(aspect, draw.randint(1, len(pool)), LOOKED_AT)
-    return _first(pool, numbers, lambda record: all(entity != mine for mine, _ in record.entities))
+    return _suiting(pool, numbers, lambda record: all(entity != mine for mine, _ in record.entities))
 
 
 def _same(one: str, other: str) -> bool:
@@ -162,8 +166,8 @@ def _same(one: str, other: str) -> bool:
     return one.lower().split() == other.lower().split()
 
 
-def _first(pool: Pool, numbers: Sequence[int], suits: Callable[[Record], bool]) -> Record | None:
-    return next((record for record in map(pool.__getitem__, numbers[:LOOKED_AT]) if suits(record)), None)
+def _suiting(pool: Pool, numbers: Sequence[int], suits: Callable[[Record], bool]) -> Iterator[Record]:
+    return (record for record in map(pool.__getitem__, numbers[:LOOKED_AT]) if suits(record))
 
 
 FINDERS = {"section": _other_section, "bm25": _bm25_neighbour, "aspect": _other_entity}

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from capr.annotate.aspects import aspect_of
+from capr.annotate.aspects import aspect_of, cued
 from capr.annotate.concept import Concept
 from capr.annotate.mentions import Annotator
-from capr.annotate.names import key
+from capr.annotate.names import key, plain_key
+from capr.annotate.query import heading
 from capr.documents import Document, Span
 from capr.segment import passages
 
@@ -32,6 +33,10 @@ class Labels:
         text: of that span.
         entities: what it is about, as (identity, words): two names of one thing have one identity.
         aspects: what its headings say it is about, as (aspect, heading).
+        title: of the document.
+        heading: of the passage, which its text does not have.
+        names: other names of the document's subject, which is the first entity.
+        questions: that the source itself asks here, as question-and-answer collections do.
     """
 
     document: str
@@ -39,6 +44,10 @@ class Labels:
     text: str
     entities: tuple[tuple[str, str], ...]
     aspects: tuple[tuple[str, str], ...]
+    title: str = ""
+    heading: str = ""
+    names: tuple[str, ...] = ()
+    questions: tuple[str, ...] = ()
 
 
 @dataclass
@@ -52,18 +61,35 @@ class Labeller:
         negated: whether what a text says is *not* there counts as what it speaks of. CAPR did not tell the two apart,
             and names it as its main source of errors.
         max_words: of a passage.
-        skipped: passages left out, by reason.
+        cues: whether an article's passage is also labelled with aspects of which only its words speak.
+        aliases: other names of subjects, by title.
+        held_out: names of entities on which a model is to be tested: documents about them are not used, and no passage
+            is labelled with them.
+        held_out_texts: of a test: a passage that is one of them, or a part of one, is not used, whatever its document.
+        skipped: passages left out, by reason; `held out` also counts documents.
     """
 
     annotator: Annotator
     entities: tuple[str, ...] | None = None
     negated: bool = False
     max_words: int = 250
+    cues: bool = True
+    aliases: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    held_out: Collection[str] = ()
+    held_out_texts: Collection[str] = ()
     skipped: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self._held_out = {form for name in self.held_out for form in (self._named(name), plain_key(name))}
+        self._held_out_texts = "\n".join(" ".join(text.split()) for text in self.held_out_texts)
 
     def labels(self, document: Document) -> Iterator[Labels]:
         """The passages of a document that have both an entity and an aspect."""
         title = self._title(document)
+        names = self._names(document) if title else ()
+        if any(self._is_held_out(self._named(name), name) for name in (document.title, *names)):
+            self.skipped["held out"] += 1
+            return
         wanted = self.entities or (("title", "links") if title else ("links", "mentions"))
         mentions = self.annotator.annotate(document) if "mentions" in wanted else []
         begins = [mention.span.begin for mention in mentions]
@@ -79,15 +105,22 @@ class Labeller:
                 if span.covers(mention.span) and (self.negated or not mention.negated):
                     words = " ".join(document[mention.span].split())
                     found.setdefault(_identity(mention.concept, words), words)
-            aspects = {aspect_of(part): part for part in (passage.heading or "").split(" | ") if part.strip()}
+            found = {identity: words for identity, words in found.items() if not self._is_held_out(identity, words)}
+            aspects, questions = _asked(document, span, passage.heading or "")
+            if self.cues and title and aspects:
+                aspects = aspects | {name: heading(name) for name in cued(document[span]) if name not in aspects}
             if len(document[span].split()) < MIN_WORDS:
                 self.skipped["too short"] += 1
+            elif self._held_out_texts and " ".join(document[span].split()) in self._held_out_texts:
+                self.skipped["held out"] += 1
             elif not aspects:
                 self.skipped["no heading"] += 1
             elif not found:
                 self.skipped["no entity"] += 1
             else:
-                yield Labels(document.id, span, document[span], tuple(found.items()), tuple(aspects.items()))
+                above = "" if questions else passage.heading or ""
+                labels = tuple(found.items()), tuple(aspects.items())
+                yield Labels(document.id, span, document[span], *labels, document.title, above, names, questions)
 
     def _title(self, document: Document) -> dict[str, str]:
         """The subject of an article: its title if that is a name, else the names in it.
@@ -102,8 +135,26 @@ class Labeller:
             return {self._named(title): title}
         return named
 
+    def _names(self, document: Document) -> tuple[str, ...]:
+        """Other names of an article's subject, as the source or somebody else gives them."""
+        said = document.metadata.get("synonyms")
+        names = [*self.aliases.get(document.title, ()), *(map(str, said) if isinstance(said, list | tuple) else ())]
+        return tuple(dict.fromkeys(name for name in names if name.strip() and name != document.title))
+
+    def _is_held_out(self, identity: str, name: str) -> bool:
+        return identity in self._held_out or plain_key(name) in self._held_out
+
     def _named(self, name: str) -> str:
         return _identity(self.annotator.gazetteer.vocabulary.find(name), name)
+
+
+def _asked(document: Document, span: Span, heading: str) -> tuple[dict[str, str], tuple[str, ...]]:
+    """The aspects of a passage, and the questions about it; a source that asks questions says what aspect they mean."""
+    said = [section.value for section in document.annotated("section") if section.span.covers(span)]
+    if said and said[-1].get("aspect"):
+        aspect, question = str(said[-1]["aspect"]), str(said[-1].get("heading", ""))
+        return {aspect_of(aspect): aspect}, (question,) if question.endswith("?") else ()
+    return {aspect_of(part): part for part in heading.split(" | ") if part.strip()}, ()
 
 
 def _identity(concept: Concept | None, name: str) -> str:

@@ -21,7 +21,9 @@ import tantivy
 from capr.supervise.labels import Labels
 
 SCHEMA = """
-CREATE TABLE passage (id INTEGER PRIMARY KEY, document TEXT, begin INTEGER, end INTEGER, text TEXT, labels TEXT);
+CREATE TABLE passage (
+    id INTEGER PRIMARY KEY, document TEXT, begin INTEGER, end INTEGER, text TEXT, title TEXT, heading TEXT, labels TEXT
+);
 CREATE TABLE entity (name TEXT, passage INTEGER);
 CREATE TABLE aspect (name TEXT, passage INTEGER);
 """
@@ -44,8 +46,12 @@ class Record:
         begin: where it begins, without its heading.
         end: where it ends.
         text: from begin to end.
+        title: of its document.
+        heading: that stands over it.
         entities: identity and words of each.
         aspects: aspect and heading of each.
+        names: other names of the first entity.
+        questions: that the source asks here.
     """
 
     id: int
@@ -53,8 +59,12 @@ class Record:
     begin: int
     end: int
     text: str
+    title: str
+    heading: str
     entities: tuple[tuple[str, str], ...]
     aspects: tuple[tuple[str, str], ...]
+    names: tuple[str, ...] = ()
+    questions: tuple[str, ...] = ()
 
     def answers(self, entity: str, aspect: str) -> bool:
         """Whether the passage carries both, so that it may answer the query, too."""
@@ -82,9 +92,9 @@ class Pool:
         database.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;" + SCHEMA)
         self.size = 0
         for self.size, labels in enumerate(passages, 1):
-            record = json.dumps([labels.entities, labels.aspects])
-            row = (self.size, labels.document, *labels.span, labels.text, record)
-            database.execute("INSERT INTO passage VALUES (?, ?, ?, ?, ?, ?)", row)
+            record = json.dumps([labels.entities, labels.aspects, labels.names, labels.questions])
+            row = (self.size, labels.document, *labels.span, labels.text, labels.title, labels.heading, record)
+            database.execute("INSERT INTO passage VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
             for table, found in (("entity", labels.entities), ("aspect", labels.aspects)):
                 database.executemany(f"INSERT INTO {table} VALUES (?, ?)", [(name, self.size) for name, _ in found])
             writer.add_document(tantivy.Document(id=self.size, text=labels.text))
@@ -158,6 +168,7 @@ class Pool:
 
 
 def _record(row: Sequence[Any]) -> Record:
-    number, document, begin, end, text, labels = row
-    entities, aspects = (tuple((name, words) for name, words in found) for found in json.loads(labels))
-    return Record(number, document, begin, end, text, entities, aspects)
+    number, document, begin, end, text, title, heading, labels = row
+    entities, aspects, names, questions = json.loads(labels)
+    carried, about = (tuple((name, words) for name, words in some) for some in (entities, aspects))
+    return Record(number, document, begin, end, text, title, heading, carried, about, tuple(names), tuple(questions))

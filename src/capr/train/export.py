@@ -9,12 +9,14 @@ import torch
 from torch import Tensor, nn
 
 
-def export(model: nn.Module, example: tuple[Tensor, ...], axes: dict[str, dict[int, str]], out: Path) -> None:
+def export(
+    model: nn.Module, example: tuple[Tensor, ...], axes: dict[str, dict[int, str]], out: Path, name: str = "model"
+) -> None:
     """Writes `model.onnx`, its weights in 8 bits, and beside it `model.fp32.onnx` to compare with."""
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     out.mkdir(parents=True, exist_ok=True)
-    whole, small = out / "model.fp32.onnx", out / "model.onnx"
+    whole, small = out / f"{name}.fp32.onnx", out / f"{name}.onnx"
     with warnings.catch_warnings():  # of torch, to its own developers
         warnings.simplefilter("ignore")
         torch.onnx.export(

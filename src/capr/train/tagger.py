@@ -22,7 +22,8 @@ from torch import Tensor, nn
 from capr.annotate import trigrams
 from capr.annotate.windows import Pieces, Words
 from capr.documents import CaprError
-from capr.models.tagger import TransformerTagger, cut, distance, loss
+from capr.models.layers import cut
+from capr.models.tagger import TransformerTagger, distance, loss
 from capr.models.tasty import Tasty
 from capr.train.adapt import adapt
 from capr.train.corpus import Batches, Corpus, Example, examples, label_list, unlabelled

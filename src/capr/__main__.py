@@ -1,0 +1,5 @@
+"""`python -m capr` is `capr`."""
+
+from capr.cli import app
+
+app()

@@ -1,0 +1,74 @@
+"""Plots of results, as in the CDV paper: recall at each rank, and bars for each aspect and source."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from capr.documents import CaprError
+from capr.evaluate.measures import Report
+from capr.evaluate.scorers import Run, ranked
+from capr.evaluate.task import Task
+
+FORMATS = (".png", ".svg")
+RANKS = 20
+COLOURS = ("#1f5a8c", "#c8553d", "#5b8c5a", "#8d6a9f", "#c9a227")
+
+
+def plot(path: Path, task: Task, runs: Sequence[tuple[Report, Run]], measure: str = "R@1") -> None:
+    """Draws recall at the first ranks, and the measure by group; one colour for each run."""
+    suits(path)
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    kinds = list(runs[0][0].groups)
+    figure = Figure(figsize=(5.5 + 4.5 * len(kinds), 5), layout="constrained")
+    FigureCanvasAgg(figure)
+    axes: Any = figure.subplots(1, 1 + len(kinds), squeeze=False, width_ratios=[1, *[1.1] * len(kinds)])[0]
+    for colour, (report, run) in zip(cycle(COLOURS), runs, strict=False):
+        axes[0].plot(range(1, RANKS + 1), 100 * recall(task, run), marker="o", ms=3, color=colour, label=report.model)
+    axes[0].set(
+        xlabel="rank k", ylabel="R@k, %", title=f"{runs[0][0].protocol}, queries: {runs[0][0].queries}", ylim=(0, 101)
+    )
+    axes[0].set_xticks([1, 5, 10, 15, 20])
+    axes[0].grid(alpha=0.3)
+    axes[0].legend(loc="lower right", frameon=False)
+    for place, kind in enumerate(kinds, 1):
+        _bars(axes[place], [report for report, _ in runs], kind, measure)
+    figure.savefig(path, dpi=130)
+
+
+def suits(path: Path) -> None:
+    """Complains if a file is no picture by its name."""
+    if path.suffix.lower() not in FORMATS:
+        raise CaprError(f"{path} is no picture. Fix: end its name in {' or '.join(FORMATS)}.")
+
+
+def _bars(axes: Any, reports: Sequence[Report], kind: str, measure: str) -> None:
+    groups = list(reports[0].by(kind, measure).items())[:15]
+    names = [f"{name} ({count:,})" for name, (_, count) in groups]
+    height = 0.8 / len(reports)
+    for number, (colour, report) in enumerate(zip(cycle(COLOURS), reports, strict=False)):
+        values = report.by(kind, measure)
+        places = np.arange(len(groups)) + (number - (len(reports) - 1) / 2) * height
+        axes.barh(places, [100 * values[name][0] for name, _ in groups], height, color=colour, label=report.model)
+    axes.set_yticks(range(len(names)), names, fontsize=8)
+    axes.invert_yaxis()
+    axes.set(xlabel=f"{measure}, %", title=f"by {kind}", xlim=(0, 100))
+    axes.grid(axis="x", alpha=0.3)
+    axes.set_axisbelow(True)
+
+
+def recall(task: Task, run: Run, ranks: int = RANKS) -> Any:
+    """The mean recall at each of the first ranks: (ranks,)."""
+    total = np.zeros(ranks)
+    places = {id: place for place, id in enumerate(task.passages)}
+    for asked in task.asked:
+        first = ranked(run[asked.id], places)[:ranks]
+        hits = np.array([id in asked.relevant for id in first] + [False] * (ranks - len(first)))
+        total += np.cumsum(hits) / max(1, len(asked.relevant))
+    return total / max(1, len(task.asked))

@@ -1,0 +1,190 @@
+"""Models and baselines behind one interface: how each ranks the candidates of a task.
+
+A model is named by `bm25`, `tfidf`, `encoder` and `ranker` (those that ship) or the folder of a model; `a+b` fuses
+their rankings as a library does, and `a>b` puts the best of `a` in the order that `b` gives them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+
+from capr.documents import CaprError
+from capr.evaluate.task import Asked, Task
+from capr.evaluate.terms import Terms
+from capr.index import Found, OnnxEncoder
+from capr.search.fusion import FUSIONS
+from capr.search.models import load_model, shipped
+from capr.search.passages import RERANKED
+from capr.search.rerank import OnnxPoly, Ranker
+
+Run = dict[str, dict[str, float]]  # by query, by passage
+Progress = Callable[[int, int], None]  # how many queries of how many
+TOP = 64  # passages of BM25's list over everything
+
+
+class Scorer(Protocol):
+    """Ranks candidates."""
+
+    def run(self, task: Task, form: str, progress: Progress) -> Run:
+        """The score of every candidate of every query, the higher the better."""
+
+
+class TermScorer:
+    """BM25 or TF-IDF, with the statistics of all passages.
+
+    Args:
+        weighting: `bm25` or `tfidf`.
+        top: keeps only candidates that are among the best 64 of all passages, which is how the figures that CAPR gives
+            for MIMIC seem to have come about.
+    """
+
+    def __init__(self, weighting: str, top: bool = False) -> None:
+        self.weighting, self.top = weighting, top
+
+    def run(self, task: Task, form: str, progress: Progress) -> Run:
+        index = Terms(task.passages, self.weighting)
+        places = {id: place for place, id in enumerate(index.ids)}
+        found: Run = {}
+        for number, asked in enumerate(task.asked, 1):
+            words = term_query(asked, form)
+            scores = index.scores(words)
+            kept = set(index.best(words, TOP)) if self.top else None
+            found[asked.id] = {
+                id: float(scores[places[id]]) for id in asked.candidates or index.ids if kept is None or id in kept
+            }
+            progress(number, len(task.asked))
+        return found
+
+
+def term_query(asked: Asked, form: str) -> str:
+    """What CDV asks Lucene for: entity and heading, or the question."""
+    words = asked.question if form == "question" and asked.question else f"{asked.entity} {asked.aspect}"
+    return re.sub("[/:-]", " ", words.strip() or asked.question)
+
+
+class EncoderScorer:
+    """A bi-encoder: each passage is encoded once."""
+
+    def __init__(self, encoder: OnnxEncoder) -> None:
+        self.encoder = encoder
+
+    def run(self, task: Task, form: str, progress: Progress) -> Run:
+        wanted = _wanted(task)
+        total = len(wanted) + len(task.asked)
+        parts = []
+        for begin in range(0, len(wanted), 64):
+            parts.append(self.encoder.passages([task.passages[id] for id in wanted[begin : begin + 64]]))
+            progress(min(begin + 64, len(wanted)), total)
+        vectors = np.concatenate(parts)
+        places = {id: place for place, id in enumerate(wanted)}
+        found: Run = {}
+        for number, asked in enumerate(task.asked, 1):
+            scores = vectors @ self.encoder.query(asked.query(form).wording)
+            found[asked.id] = {id: float(scores[places[id]]) for id in asked.candidates or wanted}
+            progress(len(wanted) + number, total)
+        return found
+
+
+class RankerScorer:
+    """A cross-encoder, or a poly-encoder, which keeps the passages that it has read."""
+
+    def __init__(self, ranker: Ranker) -> None:
+        self.ranker = ranker
+
+    def run(self, task: Task, form: str, progress: Progress) -> Run:
+        return self.of(
+            task, form, {asked.id: asked.candidates or tuple(task.passages) for asked in task.asked}, progress
+        )
+
+    def of(self, task: Task, form: str, candidates: Mapping[str, Sequence[str]], progress: Progress) -> Run:
+        """The scores of some candidates."""
+        poly = self.ranker if isinstance(self.ranker, OnnxPoly) else None
+        wanted = list(dict.fromkeys(id for some in candidates.values() for id in some)) if poly else []
+        kept = dict(zip(wanted, poly.keep([task.passages[id] for id in wanted]), strict=True)) if poly else {}
+        found: Run = {}
+        for number, asked in enumerate(task.asked, 1):
+            query, ids = asked.query(form).wording, candidates[asked.id]
+            if poly:
+                scores: Sequence[float] = poly.scores_kept(query, [kept[id] for id in ids])
+            else:
+                scores = self.ranker.scores(query, [task.passages[id] for id in ids])
+            found[asked.id] = dict(zip(ids, scores, strict=True))
+            progress(number, len(task.asked))
+        return found
+
+
+class Fused:
+    """Several rankings as one, by reciprocal rank, as a library does."""
+
+    def __init__(self, parts: Sequence[Scorer]) -> None:
+        self.parts = parts
+
+    def run(self, task: Task, form: str, progress: Progress) -> Run:
+        runs = [part.run(task, form, progress) for part in self.parts]
+        names = list(task.passages)
+        places = {id: place for place, id in enumerate(names)}
+        found: Run = {}
+        for asked in task.asked:
+            rankings = {
+                str(number): [Found(places[id], run[asked.id][id]) for id in ranked(run[asked.id], places)]
+                for number, run in enumerate(runs)
+            }
+            found[asked.id] = {names[one.number]: one.score for one in FUSIONS["reciprocal"](rankings)}
+        return found
+
+
+class Reranked:
+    """The best of a first stage in the order that a ranker gives them, then the others."""
+
+    def __init__(self, first: Scorer, ranker: RankerScorer) -> None:
+        self.first, self.ranker = first, ranker
+
+    def run(self, task: Task, form: str, progress: Progress) -> Run:
+        first = self.first.run(task, form, progress)
+        places = {id: place for place, id in enumerate(task.passages)}
+        orders = {id: ranked(scores, places) for id, scores in first.items()}
+        best = {id: order[:RERANKED] for id, order in orders.items()}
+        again = self.ranker.of(task, form, best, progress)
+        for id, scores in again.items():
+            lowest = min(scores.values(), default=0.0)
+            scores |= {other: lowest - place for place, other in enumerate(orders[id][RERANKED:], 1)}
+        return again
+
+
+def ranked(scores: Mapping[str, float], places: Mapping[str, int]) -> list[str]:
+    """Passages best first; those with the same score in the order of the task, which knows no answers."""
+    return sorted(scores, key=lambda id: (-scores[id], places[id]))
+
+
+def load(name: str) -> Scorer:
+    """The scorer that a name means; see the top of this file."""
+    if ">" in name:
+        first, _, last = name.rpartition(">")
+        ranker = load(last)
+        if not isinstance(ranker, RankerScorer):
+            fix = "name a cross- or poly-encoder after the >"
+            raise CaprError(f"{last} cannot put passages in order. Fix: {fix}.")
+        return Reranked(load(first), ranker)
+    if "+" in name:
+        return Fused([load(part) for part in name.split("+")])
+    terms = {"bm25": ("bm25",), "tfidf": ("tfidf",), "bm25-top": ("bm25", True), "tfidf-top": ("tfidf", True)}
+    if name in terms:
+        return TermScorer(*terms[name])  # type: ignore[arg-type]
+    folder = shipped(name) if name in ("encoder", "ranker") else Path(name)
+    if not folder.is_dir():
+        fix = f"use {', '.join(terms)}, encoder, ranker, or the folder of a model"
+        raise CaprError(f"there is no model {name}. Fix: {fix}.")
+    model = load_model(folder)
+    return EncoderScorer(model) if isinstance(model, OnnxEncoder) else RankerScorer(model)
+
+
+def _wanted(task: Task) -> list[str]:
+    """The passages that are a candidate of some query."""
+    if any(not asked.candidates for asked in task.asked):
+        return list(task.passages)
+    return list(dict.fromkeys(id for asked in task.asked for id in asked.candidates))

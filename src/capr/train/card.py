@@ -1,0 +1,58 @@
+"""The card of a model: what it was made of, how, and how well it does."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Mapping
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import capr
+
+
+def revision() -> str:
+    """The git revision of the code, if it is known; with a + if it was changed."""
+    folder = Path(capr.__file__).parent
+    try:
+        said = subprocess.run(
+            ["git", "describe", "--always", "--dirty=+"], cwd=folder, capture_output=True, text=True, check=True
+        )
+    except (OSError, subprocess.CalledProcessError):
+        return f"capr {capr.__version__}"
+    return said.stdout.strip()
+
+
+def write(
+    folder: Path,
+    name: str,
+    kind: str,
+    data: Mapping[str, Any],
+    licence: str,
+    settings: Mapping[str, Any],
+    scores: Mapping[str, float],
+) -> None:
+    """Writes `README.md` and, for programs, `training.json`."""
+    facts = {
+        "name": name, "kind": kind, "revision": revision(), "date": date.today().isoformat(), "licence": licence,
+        "data": dict(data), "settings": dict(settings), "scores": dict(scores),
+    }  # fmt: skip
+    (folder / "training.json").write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    lines = [
+        f"# {name}",
+        "",
+        f"A {kind} for clinical answer passages, trained by capr ({facts['revision']}) on {facts['date']}.",
+        "",
+        f"Licence of the training data: {licence or 'not stated'}.",
+    ]
+    for title, table in (("Data", data), ("Settings", settings), ("Scores on the validation split", scores)):
+        lines += ["", f"## {title}", "", "| | |", "|---|---|"]
+        lines += [f"| {key} | {_shown(value)} |" for key, value in table.items()]
+    (folder / "README.md").write_text("\n".join(lines) + "\n", "utf-8")
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}"
+    return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

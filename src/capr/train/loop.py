@@ -1,0 +1,251 @@
+"""The loop: steps, learning rate, checkpoints, validation, early stopping; on one device or, with torchrun, several."""
+
+from __future__ import annotations
+
+import copy
+import math
+import os
+import random
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import distributed
+
+from capr.documents import CaprError
+from capr.train.objectives import Batch, List, Objective, autocast, validated
+from capr.train.pairs import Draw, Pairs
+from capr.train.schedule import warm_up_then_decay
+
+CHECKPOINT = "checkpoint.pt"
+SPIKE = 20  # steps in a row without a finite loss, after which there is no hope
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long and how fast.
+
+    Attributes:
+        epochs: how often each passage is drawn.
+        batch: queries in a step.
+        learning_rate: the highest.
+        warmup: the share of the steps in which it rises.
+        patience: validations without improvement after which training stops; 0 for never.
+        validations: in each epoch.
+        seed: of everything that is drawn.
+        device: `cuda` or `cpu`.
+    """
+
+    epochs: int = 5
+    batch: int = 64
+    learning_rate: float = 4e-5
+    warmup: float = 0.1
+    patience: int = 3
+    validations: int = 1
+    seed: int = 1
+    device: str = field(default_factory=lambda: "cuda" if torch.cuda.is_available() else "cpu")
+
+
+@dataclass(frozen=True)
+class Report:
+    """What is told after a step; `scores` after a validation."""
+
+    step: int
+    steps: int
+    loss: float
+    scores: Mapping[str, float] | None = None
+
+
+def fit(
+    objective: Objective,
+    schedule: Schedule,
+    validation: tuple[Pairs, Sequence[List]] | None,
+    folder: Path | None = None,
+    resume: bool = False,
+    progress: Callable[[Report], None] = lambda report: None,
+) -> dict[str, float]:
+    """Teaches the objective's model, which afterwards has the weights of the best validation, and gives its scores.
+
+    Args:
+        objective: the model and what it learns from.
+        schedule: how long and how fast.
+        validation: passages and lists to rank; None to train to the end.
+        folder: for the checkpoint; None for none.
+        resume: goes on from the checkpoint, if there is one of the same settings.
+        progress: is told how it goes.
+
+    Raises:
+        CaprError: the loss is not a number any more, or the GPU has no memory left; the checkpoint is kept.
+    """
+    return _Fit(objective, schedule, validation, folder, progress).run(resume)
+
+
+class _Fit:
+    """One run."""
+
+    def __init__(
+        self, objective: Objective, schedule: Schedule, validation: tuple[Pairs, Sequence[List]] | None,
+        folder: Path | None, progress: Callable[[Report], None],
+    ) -> None:  # fmt: skip
+        self.objective, self.schedule, self.validation = objective, schedule, validation
+        self.progress, self.folder = progress, folder
+        self.rank, self.ranks = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
+        self.model = objective.model.to(schedule.device).train()
+        self.groups = objective.pairs.by_passage()
+        self.epoch_steps = max(1, len(self.groups) // schedule.batch)
+        self.steps = schedule.epochs * self.epoch_steps
+        decayed = [p for p in self.model.parameters() if p.ndim > 1]
+        others = [p for p in self.model.parameters() if p.ndim <= 1]
+        self.optimizer = torch.optim.AdamW(
+            [{"params": decayed, "weight_decay": 0.01}, {"params": others, "weight_decay": 0.0}],
+            schedule.learning_rate,
+        )
+        rate = warm_up_then_decay(self.steps, schedule.warmup)
+        self.rate = torch.optim.lr_scheduler.LambdaLR(self.optimizer, rate)
+        half = schedule.device == "cuda" and not torch.cuda.is_bf16_supported()
+        self.scaler = torch.amp.GradScaler(enabled=half)
+        self.best: dict[str, float] = {}
+        self.best_weights: dict[str, Any] | None = None
+        self.step = self.worse = 0
+
+    def run(self, resume: bool) -> dict[str, float]:
+        torch.manual_seed(self.schedule.seed)
+        if resume:
+            self._load()
+        every = max(1, self.epoch_steps // self.schedule.validations)
+        lost = 0
+        for batch in self._batches(self.step):
+            if self.schedule.patience and self.worse >= self.schedule.patience:
+                break  # as the run before had found
+            value = self._step(batch)
+            lost = 0 if math.isfinite(value) else lost + 1
+            if lost >= SPIKE or (lost and not self.scaler.is_enabled()):
+                fix = "go on with --resume and a lower --learning-rate"
+                raise CaprError(f"the loss became {value} in step {self.step:,}; {self._kept()}. Fix: {fix}.")
+            if self.step % every == 0 or self.step == self.steps:
+                scores = self._validate()
+                self._save()
+                self.progress(Report(self.step, self.steps, value, scores))
+                if self.schedule.patience and self.worse >= self.schedule.patience:
+                    break
+            elif self.step % 10 == 0:
+                self.progress(Report(self.step, self.steps, value))
+        if self.best_weights is not None:
+            self.model.load_state_dict(self.best_weights)
+        self.model.eval()
+        return self.best
+
+    def _step(self, batch: Batch) -> float:
+        torch.manual_seed(hash((self.schedule.seed, self.step, self.rank)) % 2**31)  # resumed, it drops out the same
+        try:
+            with autocast(self.schedule.device):
+                loss = self.objective.loss(batch)
+            self.scaler.scale(loss).backward()
+        except torch.OutOfMemoryError as error:
+            fix = f"--resume with a smaller --batch than {self.schedule.batch}, fewer --negatives or shorter --pieces"
+            raise CaprError(
+                f"the GPU has no memory left in step {self.step + 1:,}; {self._kept()}. Fix: {fix}."
+            ) from error
+        value = loss.item()
+        if self.ranks > 1:
+            for parameter in self.model.parameters():
+                if parameter.grad is not None:
+                    distributed.all_reduce(parameter.grad)
+                    parameter.grad /= self.ranks
+        self.scaler.unscale_(self.optimizer)
+        norm = float(torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0))
+        if self.scaler.is_enabled():
+            self.scaler.step(self.optimizer)  # which leaves out what is not finite, and scales less
+            self.scaler.update()
+            self.rate.step()
+        elif math.isfinite(norm):
+            self.optimizer.step()
+            self.rate.step()
+        elif math.isfinite(value):
+            value = math.nan  # the gradient is none; the weights are as they were
+        self.optimizer.zero_grad()
+        self.step += 1
+        return value
+
+    def _batches(self, start: int) -> Iterator[Batch]:
+        """From a step on, each prepared while the one before is learned."""
+        schedule = self.schedule
+
+        def chosen(step: int) -> list[Draw]:
+            epoch, place = divmod(step, self.epoch_steps)
+            order = self._order(epoch)[place * schedule.batch : (place + 1) * schedule.batch]
+            draw = random.Random(f"{schedule.seed} {step}")
+            return [draw.choice(self.groups[i]) for i in order][self.rank :: self.ranks]
+
+        def made(step: int) -> Batch:
+            return self.objective.batch(chosen(step), random.Random(f"{schedule.seed} {step} {self.rank}"))
+
+        with ThreadPoolExecutor(1) as threads:
+            ahead = [threads.submit(made, step) for step in range(start, min(start + 2, self.steps))]
+            for step in range(start, self.steps):
+                batch = ahead.pop(0).result()
+                if step + 2 < self.steps:
+                    ahead.append(threads.submit(made, step + 2))
+                yield batch
+
+    def _order(self, epoch: int) -> list[int]:
+        order = list(range(len(self.groups)))
+        random.Random(f"{self.schedule.seed} epoch {epoch}").shuffle(order)
+        return order
+
+    def _validate(self) -> dict[str, float] | None:
+        if self.validation is None:
+            return None
+        scores = validated(self.objective, *self.validation)
+        if (scores["R@1"], scores["R@5"]) > (self.best.get("R@1", -1), self.best.get("R@5", -1)):
+            self.best, self.worse = scores, 0
+            self.best_weights = copy.deepcopy(self.model.state_dict())
+        else:
+            self.worse += 1
+        return scores
+
+    def _settings(self) -> dict[str, Any]:
+        """What has to be the same to go on; how fast and in how large steps may change."""
+        simple = {name: value for name, value in vars(self.model).items() if isinstance(value, str | float)}
+        return {"seed": self.schedule.seed, "passages": len(self.groups), "model": repr(self.model), **simple}
+
+    def _save(self) -> None:
+        if self.folder is None or self.rank:
+            return
+        self.folder.mkdir(parents=True, exist_ok=True)
+        part = self.folder / f"{CHECKPOINT}.part"
+        kept = {
+            "settings": self._settings(), "step": self.step, "steps": self.steps, "worse": self.worse,
+            "model": self.model.state_dict(), "optimizer": self.optimizer.state_dict(),
+            "best": self.best, "best_weights": self.best_weights,
+        }  # fmt: skip
+        torch.save(kept, part)
+        part.replace(self.folder / CHECKPOINT)
+
+    def _load(self) -> None:
+        path = (self.folder or Path()) / CHECKPOINT
+        if self.folder is None or not path.is_file():
+            return
+        try:
+            kept = torch.load(path, map_location=self.schedule.device, weights_only=True)
+        except Exception as error:  # of a file that was cut off or changed
+            fix = "start anew without --resume"
+            raise CaprError(f"{path} is damaged ({type(error).__name__}). Fix: {fix}.") from error
+        if kept["settings"] != self._settings():
+            fix = "use the same settings and documents, or start anew without --resume"
+            raise CaprError(f"{path} is of a run with other settings. Fix: {fix}.")
+        self.model.load_state_dict(kept["model"])
+        self.optimizer.load_state_dict(kept["optimizer"])
+        self.step = min(self.steps, round(kept["step"] * self.steps / kept["steps"]))
+        self.rate.load_state_dict({**self.rate.state_dict(), "last_epoch": self.step, "_step_count": self.step + 1})
+        for group in self.optimizer.param_groups:
+            group["initial_lr"] = self.schedule.learning_rate
+            group["lr"] = self.schedule.learning_rate * self.rate.lr_lambdas[0](self.step)
+        self.worse, self.best, self.best_weights = kept["worse"], kept["best"], kept["best_weights"]
+
+    def _kept(self) -> str:
+        path = (self.folder or Path()) / CHECKPOINT
+        return f"the last checkpoint is {path}" if self.folder and path.is_file() else "there is no checkpoint yet"

@@ -1,0 +1,290 @@
+"""Trains a bi-, poly- or cross-encoder from pairs to a finished folder: ONNX, tokenizer, manifest, card, checkpoint."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from capr.documents import CaprError
+from capr.models.bi import BiEncoder, Side
+from capr.models.cross import CrossEncoder, Pair
+from capr.models.layers import cut
+from capr.models.long import LongEncoder
+from capr.models.poly import PolyEncoder, Query, Tokens
+from capr.train import card
+from capr.train.bases import MARKERS, Reader, add_markers, load_classifier, load_encoder, load_tokenizer
+from capr.train.export import export
+from capr.train.loop import Report, Schedule, fit
+from capr.train.objectives import BiObjective, CrossObjective, List, Objective, PolyObjective, Reading
+from capr.train.pairs import Pairs
+
+KINDS = ("bi", "poly", "cross")
+FEWEST = 8  # passages to train on
+LISTS = 500  # queries to validate with
+CHECKPOINT = "torch"
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What to train, besides how long and how texts are read.
+
+    Attributes:
+        kind: `bi`, `poly` or `cross`.
+        base: a Hugging Face encoder, by path or name; a folder that was trained here, to go on with it.
+        layers: how many to keep; 0 for all.
+        shared: whether queries and passages have one encoder.
+        markers: whether `[QUERY]` and `[PASSAGE]` tell the two apart.
+        pooling: of a bi-encoder: `cls` or `mean`.
+        similarity: `cosine` or `dot`.
+        temperature: by which scores are divided.
+        dimensions: nested sizes of a bi-encoder's vectors; the largest is all of them.
+        project, scaled, codes: of a poly-encoder.
+        teachers: cross-encoders that were trained here, whose rankings are learned as well.
+        hard: how much what is known to answer counts beside a teacher's opinion.
+        context: whether passages are read with what stands around them, which a Longformer can.
+        validation: share of the documents to validate on.
+        name: of the model.
+        licence: of the documents.
+    """
+
+    kind: str
+    base: str
+    layers: int = 0
+    shared: bool = True
+    markers: bool = False
+    pooling: str = "cls"
+    similarity: str = "cosine"
+    temperature: float = 0.03
+    dimensions: tuple[int, ...] = ()
+    project: bool = True
+    scaled: bool = False
+    codes: int = 0
+    teachers: tuple[str, ...] = ()
+    hard: float = 0.3
+    context: bool = False
+    validation: float = 0.05
+    name: str = ""
+    licence: str = ""
+
+
+def train(
+    pairs: Pairs,
+    recipe: Recipe,
+    reading: Reading,
+    schedule: Schedule,
+    out: Path,
+    resume: bool = False,
+    progress: Callable[[Report], None] = lambda report: None,
+) -> dict[str, float]:
+    """Trains, validates, exports and describes a model; gives its scores on the validation split.
+
+    Raises:
+        CaprError: there is too little to learn from, the base cannot be used, or training went wrong.
+    """
+    learn, held = pairs.split(recipe.validation, schedule.seed)
+    if len(learn.passages) < FEWEST or not held.draws:
+        fact = f"there are {len(learn.passages)} passages to train on and {len(held.draws)} queries to validate with"
+        fix = (
+            "name more documents, with headings and with entities that the vocabulary knows (capr supervise shows both)"
+        )
+        raise CaprError(f"{fact}, which is too few. Fix: {fix}.")
+    lists = list(held.lists(64, LISTS, schedule.seed))
+    torch.manual_seed(schedule.seed)
+    objective = build(learn, recipe, reading, schedule.device)
+    batch = min(schedule.batch, len(learn.by_passage()))
+    schedule = replace(schedule, batch=batch)
+    if not resume:
+        for old in ("checkpoint.pt", "query.onnx", "query.fp32.onnx", "projection.npy"):
+            (out / old).unlink(missing_ok=True)  # of another model that was trained here
+    scores = fit(objective, schedule, (held, lists), out, resume, progress)
+    if int(os.environ.get("RANK", 0)):
+        return scores  # the first process writes the model
+    tokenizer = objective.reader.tokenizer
+    out.mkdir(parents=True, exist_ok=True)
+    tokenizer.save(str(out / "tokenizer.json"))
+    save(objective, recipe, out)
+    write_manifest(objective, recipe, out)
+    checked = check(objective, recipe, out, held, lists[:50])
+    data = {
+        "documents": len({text.document for text in pairs.passages}), "passages": len(pairs.passages),
+        "draws": len(pairs.draws), "validation queries": len(lists),
+    }  # fmt: skip
+    settings = {**asdict(recipe), **asdict(objective.reading), **asdict(schedule)}
+    settings["base"] = Path(recipe.base).name
+    settings["teachers"] = [Path(teacher).name for teacher in recipe.teachers]
+    card.write(out, recipe.name or out.name, f"{recipe.kind}-encoder", data, recipe.licence, settings, scores | checked)
+    (out / "checkpoint.pt").unlink(missing_ok=True)
+    return scores | checked
+
+
+def build(pairs: Pairs, recipe: Recipe, reading: Reading, device: str) -> Objective:
+    """The model of a recipe and what it learns from."""
+    base = recipe.base
+    if (Path(base) / CHECKPOINT).is_dir():
+        base = str(Path(base) / CHECKPOINT)
+    tokenizer = load_tokenizer(base)
+    if recipe.kind == "cross":
+        classifier = load_classifier(base)
+        if recipe.layers:
+            _cut_inside(classifier, recipe.layers)
+        reader = Reader(tokenizer, classifier, device)
+        teachers = [load_teacher(teacher, device) for teacher in recipe.teachers]
+        return CrossObjective(CrossEncoder(classifier), pairs, reader, reading, teachers, recipe.hard)
+    encoder = load_encoder(base)
+    if recipe.layers:
+        encoder = cut(encoder, recipe.layers)
+    if recipe.markers:
+        add_markers(encoder, tokenizer)
+        reading = replace(reading, query=MARKERS[0], passage=MARKERS[1])
+    reader = Reader(tokenizer, encoder, device)
+    if recipe.context:
+        if getattr(encoder.config, "model_type", "") != "longformer":
+            fix = "take a Longformer for --base, or leave out --context"
+            raise CaprError(f"{recipe.base} cannot read a passage in its context. Fix: {fix}.")
+        encoder = LongEncoder(encoder, around=recipe.kind == "poly")
+        reading = replace(reading, context=True)
+    if recipe.kind == "poly":
+        options = (recipe.project, recipe.scaled, recipe.codes, recipe.similarity, recipe.temperature)
+        poly = PolyEncoder(encoder, recipe.shared, *options)
+        _go_on(poly, Path(base), recipe)
+        return PolyObjective(poly, pairs, reader, reading)
+    model = BiEncoder(encoder, recipe.shared, recipe.pooling, recipe.similarity, recipe.temperature)
+    _go_on(model, Path(base), recipe)
+    teacher = load_teacher(recipe.teachers[0], device) if recipe.teachers else None
+    return BiObjective(model, pairs, reader, reading, recipe.dimensions, teacher)
+
+
+def _go_on(model: BiEncoder | PolyEncoder, base: Path, recipe: Recipe) -> None:
+    """Gives a model what else a base that was trained here has: an encoder of queries, an attention."""
+    if not recipe.shared and (base / "query").is_dir():
+        state = load_encoder(str(base / "query")).state_dict()
+        inner = _inner(model.query_encoder)
+        inner.load_state_dict(state, strict=False)
+    if isinstance(model, PolyEncoder) and (base / "poly.pt").is_file():
+        kept = torch.load(base / "poly.pt", map_location="cpu", weights_only=True)
+        mine = model.state_dict()
+        same = {name: value for name, value in kept.items() if name in mine and mine[name].shape == value.shape}
+        model.load_state_dict(same, strict=False)
+
+
+def load_teacher(folder: str, device: str) -> CrossObjective:
+    """A cross-encoder that was trained here."""
+    kept = Path(folder) / CHECKPOINT
+    if not kept.is_dir():
+        fix = "name the folder of a ranker that capr train cross has made"
+        raise CaprError(f"{folder} is no teacher: it has no {CHECKPOINT}. Fix: {fix}.")
+    classifier = load_classifier(str(kept))
+    reader = Reader(load_tokenizer(str(kept)), classifier, device)
+    pieces = json.loads((Path(folder) / "manifest.json").read_text("utf-8"))["pieces"]
+    model = CrossEncoder(classifier).to(device).eval()
+    return CrossObjective(model, Pairs([], []), reader, Reading(pieces=pieces))
+
+
+def _cut_inside(classifier: Any, layers: int) -> None:
+    """Leaves so many layers of the encoder in a classifier."""
+    name = classifier.base_model_prefix
+    setattr(classifier, name, cut(getattr(classifier, name), layers))
+    classifier.config.num_hidden_layers = layers
+
+
+def save(objective: Objective, recipe: Recipe, out: Path) -> None:
+    """Writes the weights: for torch, to go on with or to teach, and as ONNX in 32 and 8 bits, to search with."""
+    model, names = objective.model, objective.reader.names
+    kept = out / CHECKPOINT
+    shutil.rmtree(kept, ignore_errors=True)
+    example = tuple(torch.ones(2, 8, dtype=torch.long) for _ in names)
+    axes = {name: {0: "texts", 1: "pieces"} for name in names}
+    if isinstance(model, CrossEncoder):
+        model.classifier.save_pretrained(kept)
+        export(Pair(model, names), example, axes, out)
+    elif isinstance(model, BiEncoder | PolyEncoder):
+        _inner(model.passage_encoder).save_pretrained(kept)
+        if not recipe.shared:
+            _inner(model.query_encoder).save_pretrained(kept / "query")
+        if isinstance(model, PolyEncoder):
+            torch.save({k: v for k, v in model.state_dict().items() if "encoder." not in k}, kept / "poly.pt")
+        if not recipe.context:  # ONNX cannot express how a Longformer pads
+            _export_sides(model, recipe, names, example, axes, out)
+    shutil.copy(out / "tokenizer.json", kept / "tokenizer.json")
+
+
+def _export_sides(
+    model: BiEncoder | PolyEncoder, recipe: Recipe, names: tuple[str, ...], example: tuple[Tensor, ...],
+    axes: dict[str, dict[int, str]], out: Path,
+) -> None:  # fmt: skip
+    if isinstance(model, BiEncoder):
+        export(Side(model, model.passage_encoder, names), example, axes, out)
+        if not recipe.shared:
+            export(Side(model, model.query_encoder, names), example, axes, out, "query")
+        return
+    export(Tokens(model, names), example, axes, out)
+    export(Query(model, names), example, axes, out, "query")
+    if model.projection is not None:
+        _array(model.projection.weight, out / "projection.npy")
+
+
+def _inner(encoder: Any) -> Any:
+    return encoder.encoder if isinstance(encoder, LongEncoder) else encoder
+
+
+def _array(tensor: Tensor, path: Path) -> None:
+    import numpy as np
+
+    np.save(path, tensor.detach().cpu().float().numpy())
+
+
+def write_manifest(objective: Objective, recipe: Recipe, out: Path) -> None:
+    """Writes what a program must know to run the model."""
+    reading = objective.reading
+    manifest: dict[str, Any] = {
+        "name": recipe.name or out.name,
+        "kind": {"bi": "encoder", "poly": "poly", "cross": "ranker"}[recipe.kind],
+        "pieces": min(reading.pieces, objective.reader.longest),
+    }
+    if recipe.kind != "cross":
+        size = objective.model.passage_encoder.config.hidden_size  # type: ignore[union-attr]
+        manifest |= {"dimensions": size, "pooling": recipe.pooling, "query": reading.query, "passage": reading.passage}
+        manifest["similarity"] = recipe.similarity
+    if recipe.kind == "poly":
+        manifest |= {"scale": objective.model.scale, "codes": recipe.codes}
+    (out / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n", "utf-8")
+
+
+def check(objective: Objective, recipe: Recipe, out: Path, pairs: Pairs, lists: Sequence[List]) -> dict[str, float]:
+    """How often the exported models put the same passage first as torch does, in 32 and in 8 bits.
+
+    Raises:
+        CaprError: in 32 bits they do not agree, so that the export is wrong.
+    """
+    from capr.search.models import load_model
+    from capr.search.rerank import OnnxPoly
+
+    if recipe.context:
+        return {}  # such a model is run by torch alone
+    objective.model.to("cpu").float().eval()
+    objective.reader.device = "cpu"
+    wanted = [max(range(len(scores)), key=scores.__getitem__) for scores in objective.ranked(pairs, lists, "text")]
+    found = {}
+    for bits, file in (("32 bits", "model.fp32.onnx"), ("8 bits", "model.onnx")):
+        model = load_model(out, file=file)
+        same = 0
+        for best, (query, candidates, _) in zip(wanted, lists, strict=True):
+            texts = [pairs.passages[number].view("text") for number in candidates]
+            exact = isinstance(model, OnnxPoly) and bits == "32 bits"
+            scores = model.scores(query, texts, exact=True) if exact else model.scores(query, texts)  # type: ignore[call-arg]
+            same += scores[best] >= max(scores) - 1e-4 * max(1.0, abs(max(scores)))  # or as good as the first
+        found[f"first as torch, {bits}"] = same / len(lists)
+    if found["first as torch, 32 bits"] < 0.95:
+        fact = (
+            f"the exported model puts another passage first in {1 - found['first as torch, 32 bits']:.0%} of the lists"
+        )
+        raise CaprError(f"{fact}. Fix: report it with the base's name; the torch weights are in {out / CHECKPOINT}.")
+    return found

@@ -1,0 +1,167 @@
+"""How bases are loaded and how they read texts."""
+
+import re
+import shutil
+
+import pytest
+import torch
+from tokenizers import Tokenizer
+from transformers import BertModel
+
+from capr.documents import CaprError
+from capr.train.bases import MARKERS, Reader, add_markers, load_classifier, load_encoder, load_tokenizer
+
+TEXTS = ["Gout is the pain", "", "asthma and malaria ; rabies with fever for days", "unknowable", "a"]
+PAIRS = [
+    ("gout ?", "pain and rash"),
+    ("", "fever"),
+    ("asthma", ""),
+    ("", ""),
+    ("a a", "a"),
+    ("measles of the night", "a"),
+]
+
+
+@pytest.fixture(params=["bert", "roberta", "longformer"])
+def base(request):
+    return request.getfixturevalue(request.param)
+
+
+def own(base, texts, pieces, strategy="longest_first"):
+    tokenizer = Tokenizer.from_file(str(base / "tokenizer.json"))
+    tokenizer.enable_truncation(pieces, strategy=strategy)
+    padding = 0 if tokenizer.token_to_id("[PAD]") == 0 else 1
+    tokenizer.enable_padding(pad_id=padding)
+    encodings = tokenizer.encode_batch(texts)
+    return {
+        "input_ids": [encoding.ids for encoding in encodings],
+        "attention_mask": [encoding.attention_mask for encoding in encodings],
+        "token_type_ids": [encoding.type_ids for encoding in encodings],
+    }
+
+
+@pytest.mark.parametrize("pieces", [4, 6, 64])
+def test_texts_are_read_as_by_their_own_tokenizer(base, pieces):
+    reader = Reader(load_tokenizer(str(base)), load_encoder(str(base)), "cpu")
+    found, wanted = reader.read(TEXTS, pieces), own(base, TEXTS, pieces)
+    assert {name: tensor.tolist() for name, tensor in found.items()} == {name: wanted[name] for name in found}
+
+
+@pytest.mark.parametrize("pieces", [12, 64])
+def test_pairs_are_read_as_by_their_own_tokenizer(base, pieces):
+    reader = Reader(load_tokenizer(str(base)), load_encoder(str(base)), "cpu")
+    pairs = [*PAIRS, ("gout", "pain " * 30)]
+    found, wanted = reader.read(pairs, pieces), own(base, pairs, pieces, "only_second")
+    assert {name: tensor.tolist() for name, tensor in found.items()} == {name: wanted[name] for name in found}
+
+
+def test_only_a_model_that_tells_two_texts_apart_is_told_their_types(bert, roberta):
+    names = {base: Reader(load_tokenizer(str(base)), load_encoder(str(base)), "cpu").names for base in (bert, roberta)}
+    assert names[bert] == ("input_ids", "attention_mask", "token_type_ids")
+    assert names[roberta] == ("input_ids", "attention_mask")
+
+
+def test_of_a_pair_the_second_text_is_shortened(bert):
+    reader = Reader(load_tokenizer(str(bert)), load_encoder(str(bert)), "cpu")
+    (ids,) = reader.read([("gout is often", "pain and rash in the night")], 8)["input_ids"].tolist()
+    said = [reader.tokenizer.id_to_token(i) for i in ids]
+    assert said == ["[CLS]", "gout", "is", "often", "[SEP]", "pain", "and", "[SEP]"]
+
+
+def test_no_text_is_longer_than_the_model_can_read(base):
+    model = load_encoder(str(base)).eval()
+    reader = Reader(load_tokenizer(str(base)), model, "cpu")
+    assert reader.longest == 64
+    for texts in (["gout " * 500], [("gout " * 500, "pain " * 500)]):
+        given = reader.read(texts, 4096)
+        assert given["input_ids"].shape == (1, 64)
+        with torch.no_grad():
+            assert model(**given).last_hidden_state.isfinite().all()
+
+
+def test_parts_of_like_length_come_back_in_their_order(bert):
+    reader = Reader(load_tokenizer(str(bert)), load_encoder(str(bert)), "cpu")
+    for given in (TEXTS, PAIRS):
+        parts, back = reader.read_parts(given, 16, size=2)
+        rows = [
+            row[mask.bool()].tolist()
+            for p in parts
+            for row, mask in zip(p["input_ids"], p["attention_mask"], strict=True)
+        ]
+        whole = reader.read(given, 16)
+        wanted = [
+            row[mask.bool()].tolist() for row, mask in zip(whole["input_ids"], whole["attention_mask"], strict=True)
+        ]
+        assert [rows[i] for i in back] == wanted
+        assert [len(row) for row in rows] == sorted(len(row) for row in rows)
+
+
+def test_a_passage_is_read_between_what_stands_around_it(longformer):
+    reader = Reader(load_tokenizer(str(longformer)), load_encoder(str(longformer)), "cpu")
+    given = reader.read_windows([("the of is", "gout pain", "and in with"), ("", "fever", "")], 8)
+    said = [[reader.tokenizer.id_to_token(i) for i in row] for row in given["input_ids"].tolist()]
+    assert said == [
+        ["<s>", "of", "is", "gout", "pain", "and", "in", "</s>"],
+        ["<s>", "fever", "</s>", *["<pad>"] * 5],
+    ]
+    assert given["inside"].tolist() == [[0, 0, 0, 1, 1, 0, 0, 0], [0, 1, 0, 0, 0, 0, 0, 0]]
+    assert given["attention_mask"].tolist() == [[1] * 8, [1, 1, 1, 0, 0, 0, 0, 0]]
+
+
+def test_markers_are_one_piece_each_and_begin_as_the_mean(bert):
+    encoder, tokenizer = load_encoder(str(bert)), load_tokenizer(str(bert))
+    mean = encoder.get_input_embeddings().weight.mean(0).detach().clone()
+    before = tokenizer.get_vocab_size()
+    add_markers(encoder, tokenizer)
+    assert encoder.get_input_embeddings().weight.shape[0] == before + 2
+    reader = Reader(tokenizer, encoder, "cpu")
+    for place, marker in enumerate(MARKERS):
+        (ids,) = reader.read([f"{marker}gout pain"], 16)["input_ids"].tolist()
+        assert [reader.tokenizer.id_to_token(i) for i in ids] == ["[CLS]", marker, "gout", "pain", "[SEP]"]
+        weight = encoder.get_input_embeddings().weight[before + place].detach()
+        assert torch.allclose(weight, mean, atol=0.05)
+        assert not torch.equal(weight, encoder.get_input_embeddings().weight[0].detach())
+
+
+def test_an_encoder_has_no_pooler_and_a_classifier_one_output(base):
+    assert getattr(load_encoder(str(base)), "pooler", None) is None
+    assert load_classifier(str(base)).config.num_labels == 1
+
+
+def test_a_classifier_of_three_labels_becomes_one_of_one(bert, tmp_path):
+    classifier = load_classifier(str(bert))
+    wide = type(classifier)(type(classifier.config)(**{**classifier.config.to_dict(), "num_labels": 3}))
+    wide.save_pretrained(tmp_path)
+    narrow = load_classifier(str(tmp_path))
+    assert narrow.classifier.weight.shape == (1, 32)
+    wanted = wide.bert.embeddings.word_embeddings.weight
+    assert torch.equal(narrow.bert.embeddings.word_embeddings.weight, wanted)
+
+
+def test_a_base_without_a_tokenizer_is_named(bert, tmp_path):
+    folder = tmp_path / "base"
+    shutil.copytree(bert, folder, ignore=shutil.ignore_patterns("tokenizer.json"))
+    with pytest.raises(CaprError, match=rf"^{re.escape(str(folder))} has no tokenizer. Fix: "):
+        load_tokenizer(str(folder))
+
+
+def test_a_base_that_does_not_exist_is_named(tmp_path):
+    folder = str(tmp_path / "nothing")
+    for load in (load_encoder, load_classifier):
+        with pytest.raises(CaprError, match=rf"^{re.escape(folder)} cannot be loaded .* Fix: "):
+            load(folder)
+    with pytest.raises(CaprError, match=rf"^{re.escape(folder)} has no tokenizer. Fix: "):
+        load_tokenizer(folder)
+
+
+def test_a_base_without_weights_is_named(bert, tmp_path):
+    folder = tmp_path / "base"
+    shutil.copytree(bert, folder, ignore=shutil.ignore_patterns("*.safetensors"))
+    with pytest.raises(CaprError, match=r"cannot be loaded .* Fix: "):
+        load_encoder(str(folder))
+
+
+def test_the_weights_of_a_base_are_those_of_its_folder(bert):
+    wanted = BertModel.from_pretrained(bert, add_pooling_layer=False).state_dict()
+    found = load_encoder(str(bert)).state_dict()
+    assert all(torch.equal(wanted[name], found[name]) for name in wanted)

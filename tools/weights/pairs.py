@@ -1,0 +1,114 @@
+"""Makes what the models that ship learn from, and what the experiments in docs/results.md do.
+
+python tools/weights/pairs.py ../shared/data OUT
+
+Writes into OUT, as NAME.pairs.gz: wikipedia, medquad, notes and questions (which ship), mtsamples (which does not).
+Nothing of a test is in them: no document about an entity of MedQuAD's test under any of its names, no article or note
+that `capr evaluate wikisection` and `notes` test on, and no text of those tests, wherever else it stands.
+"""
+
+import csv
+import json
+import random
+import sys
+import time
+from pathlib import Path
+
+import capr
+from capr.annotate.mentions import annotator
+from capr.documents import Annotation, Document, Span
+from capr.evaluate import medquad, notes, wikisection
+from capr.evaluate.split import is_test
+from capr.supervise import Labeller, Pool, labelled
+from capr.train.pairs import Draw, Pairs, Text
+
+HEADINGS = {  # of MTS-Dialog
+    "FAM/SOCHX": "Family and Social History", "GENHX": "History of Present Illness", "CC": "Chief Complaint",
+    "PASTMEDICALHX": "Past Medical History", "ROS": "Review of Systems", "PASTSURGICAL": "Past Surgical History",
+    "ALLERGY": "Allergies", "MEDICATIONS": "Medications", "ASSESSMENT": "Assessment", "EXAM": "Physical Examination",
+    "DIAGNOSIS": "Diagnosis", "DISPOSITION": "Disposition", "PLAN": "Plan", "EDCOURSE": "Emergency Department Course",
+    "IMMUNIZATIONS": "Immunizations", "IMAGING": "Imaging", "GYNHX": "Gynecologic History",
+    "PROCEDURES": "Procedures", "LABS": "Laboratory Data",
+}  # fmt: skip
+csv.field_size_limit(sys.maxsize)
+
+
+def main(data, out):
+    out.mkdir(parents=True, exist_ok=True)
+    begun = time.monotonic()
+    finder = annotator(with_tagger=False)
+    aliases = json.loads((data / "wikipedia_diseases" / "aliases.json").read_text())
+    tasks = [medquad.load(data), wikisection.load(data / "wikipedia_diseases")]
+    tasks += [notes.load(data / "mtsamples", finder=finder)]
+    tested = [data / "medquad" / path for path in medquad.test_files(data / "cdv" / medquad.SOURCES)]
+    entities = set(tasks[0].entities)
+    for document in capr.read(tested, format="medquad"):
+        entities |= {document.title, *document.metadata.get("synonyms", [])}
+    texts = [text for task in tasks for text in task.passages.values()]
+
+    def labeller(held_out=entities):
+        return Labeller(finder, aliases=aliases, held_out=held_out, held_out_texts=texts)
+
+    def kept(name, documents, rounds, labels):
+        with Pool(labelled(documents, labels)) as pool:
+            pairs = Pairs.drawn(pool, finder.gazetteer.vocabulary, rounds=rounds)
+        save(name, pairs, labels.skipped)
+
+    def save(name, pairs, skipped=""):
+        pairs.save(out / f"{name}.pairs.gz")
+        said = f"{len(pairs.passages):,} passages, {len(pairs.draws):,} draws {dict(skipped) if skipped else ''}"
+        print(f"{time.monotonic() - begun:4.0f} s {name}: {said}", flush=True)
+
+    articles = capr.read(data / "wikipedia_diseases" / "articles.jsonl")
+    kept("wikipedia", (article for article in articles if not is_test(article.id)), 4, labeller())
+    others = sorted(set((data / "medquad").glob("*/*.xml")) - set(tested))
+    kept("medquad", capr.read(others, format="medquad"), 2, labeller())
+    kept("notes", shared_notes(data), 6, labeller(()))
+    save("questions", questions(data))
+    samples = capr.read(data / "mtsamples" / "notes.jsonl")
+    kept("mtsamples", (note for note in samples if not is_test(note.id)), 6, labeller(()))
+
+
+def shared_notes(data):
+    """ACI-Bench's notes, and MTS-Dialog's sections."""
+    for path in sorted((data / "aci_bench").glob("*.csv")):
+        if not path.stem.endswith("_metadata"):
+            with path.open(encoding="utf-8", newline="") as file:
+                for row in csv.DictReader(file):
+                    yield Document(f"aci-{path.stem}-{row['encounter_id']}", row["note"])
+    for path in sorted((data / "mts_dialog").glob("*.csv")):
+        with path.open(encoding="utf-8", newline="") as file:
+            for row in csv.DictReader(file):
+                text = row["section_text"]
+                if text.strip() and row["section_header"] in HEADINGS:
+                    section = Annotation("section", Span(0, len(text)), {"heading": HEADINGS[row["section_header"]]})
+                    yield Document(f"mts-{path.stem}-{row['ID']}", text, annotations=(section,))
+
+
+def questions(data):
+    """Questions that people asked, with the passage that answers: PubMedQA, COVID-QA, SQuAD."""
+    passages, draws = [], []
+    for id, record in json.loads((data / "pubmedqa" / "ori_pqal.json").read_text()).items():
+        first = len(passages)
+        parts = zip(record["LABELS"], record["CONTEXTS"], strict=True)
+        labels = (id,), ("answer",)  # by which the parts of one abstract are known to answer the same question
+        passages += [Text(id, "", label.capitalize(), text, *labels) for label, text in parts]
+        asked = (record["QUESTION"],)
+        draws += [Draw(number, id, "answer", questions=asked) for number in range(first, len(passages))]
+    for document in capr.read([data / "covid_qa", data / "squad"]):
+        found = capr.passages(document)
+        first = len(passages)
+        passages += [Text(document.id, document.title, "", document[passage.span]) for passage in found]
+        for question in document.annotated("question"):
+            for answer in question.value["answers"][:1]:
+                for place, passage in enumerate(found):
+                    if passage.span.begin <= answer["begin"] < passage.span.end:
+                        others = [first + n for n in range(len(found)) if n != place]
+                        chosen = random.Random(f"{document.id} {place}").sample(others, min(8, len(others)))
+                        asked = (question.value["question"],)
+                        draws.append(Draw(first + place, questions=asked, negatives=tuple(chosen)))
+    return Pairs(passages, draws)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), Path(sys.argv[2]))
