@@ -112,10 +112,7 @@ def test_a_task_without_entities_asks_its_question():
 
 
 @pytest.mark.data
-def test_a_query_is_reported_under_the_aspect_that_it_asks_for():
-    from pathlib import Path
-
-    data = Path("/work/shared/data")
+def test_a_query_is_reported_under_the_aspect_that_it_asks_for(data):
     for asked in notes.load(data / "mtsamples", finder=annotator(with_tagger=False)).asked:
         assert aspect_of(asked.aspect) == asked.groups["aspect"]
 

@@ -14,6 +14,7 @@ from capr.search.models import load_model
 from capr.search.rerank import OnnxPoly
 from capr.train import card, retrieval
 from capr.train.bases import MARKERS
+from capr.train.export import Exported
 from capr.train.loop import CHECKPOINT, Schedule
 from capr.train.objectives import Reading
 from capr.train.pairs import Draw, Pairs, Text
@@ -215,17 +216,12 @@ def test_a_base_that_cannot_read_context_is_named(world, bert, tmp_path):
 
 def test_an_export_that_ranks_otherwise_is_refused(trained, world, monkeypatch):
     folder, objective, _ = trained("shared")
-    recipe = Recipe("bi", "", markers=True)
     lists = list(world.lists(12, 20))
-
-    class Reversed:
-        def scores(self, query, passages):
-            return [-score for score in load(folder).scores(query, passages)]
-
-    load = load_model
-    monkeypatch.setattr("capr.search.models.load_model", lambda *_, **__: Reversed())
+    assert retrieval.check(objective, folder, world, lists)["first as torch, 32 bits"] == 1
+    scores = Exported.scores
+    monkeypatch.setattr(Exported, "scores", lambda self, *given: -scores(self, *given))
     with pytest.raises(CaprError, match=r"puts another passage first in .* of the lists. Fix: "):
-        retrieval.check(objective, recipe, folder, world, lists)
+        retrieval.check(objective, folder, world, lists)
 
 
 def test_a_question_of_the_source_is_enough_to_validate_with(bert, tmp_path):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -299,10 +298,8 @@ def _pairs(common: Common, seed: int, context: bool, first: bool) -> Pairs:
     documents = source.documents()
     if common.part == "train":
         documents = (document for document in documents if not is_test(document.id))
-    with Pool(labelled(documents, labeller)) as pool:
-        rounds = 3
-        ticks = inputs.counting(count(), rounds * len(pool), "draws")
-        pairs = Pairs.drawn(pool, vocabulary, seed, rounds, progress=ticks, context=context)
+    with Pool(labelled(documents, labeller)) as pool, inputs.progress("draws") as progress:
+        pairs = Pairs.drawn(pool, vocabulary, seed, progress=progress, context=context)
     common.output.mkdir(parents=True, exist_ok=True)
     pairs.save(kept)
     held = labeller.skipped.get("held out", 0)

@@ -49,35 +49,31 @@ def timings(folders: Sequence[Path], device: str, sizes: Sequence[int] = SIZES, 
             yield Timing(folder.name, kind, device, size, median(_timed(once) for _ in range(repeats)))
 
 
-def _timed(once: Callable[[], None]) -> float:
+def _timed(once: Callable[[], object]) -> float:
     begun = time.perf_counter()
     once()
     return time.perf_counter() - begun
 
 
-def on_cpu(folder: Path) -> Callable[[int], Callable[[], None]]:
+def on_cpu(folder: Path) -> Callable[[int], Callable[[], object]]:
     """For a number of passages, what one query does."""
     model = load_model(folder)
     text = WORD * (PIECES - 2)
     if isinstance(model, OnnxEncoder):
         vector = model.passages([text])
 
-        def compared(size: int) -> Callable[[], None]:
+        def compared(size: int) -> Callable[[], object]:
             vectors = np.repeat(vector, size, axis=0)
-            return lambda: _ignored(np.argsort(-(vectors @ model.query(QUERY))))
+            return lambda: np.argsort(-(vectors @ model.query(QUERY)))
 
         return compared
     if isinstance(model, OnnxPoly):
         (kept,) = model.keep([text])
-        return lambda size: lambda: _ignored(model.scores_kept(QUERY, [kept] * size))
-    return lambda size: lambda: _ignored(model.scores(QUERY, [text] * size))
+        return lambda size: lambda: model.scores_kept(QUERY, [kept] * size)
+    return lambda size: lambda: model.scores(QUERY, [text] * size)
 
 
-def _ignored(value: object) -> None:
-    """A result that only had to be there."""
-
-
-def on_gpu(folder: Path, kind: str) -> Callable[[int], Callable[[], None]]:
+def on_gpu(folder: Path, kind: str) -> Callable[[int], Callable[[], object]]:
     """The same with torch on a GPU."""
     import torch
 
@@ -111,7 +107,7 @@ def on_gpu(folder: Path, kind: str) -> Callable[[int], Callable[[], None]]:
             (vectors @ asked[0]).argsort()
         torch.cuda.synchronize()
 
-    def ready(size: int) -> Callable[[], None]:
+    def ready(size: int) -> Callable[[], object]:
         if kind == "ranker":
             return lambda: crossed(size)
         shape = (size, PIECES) if kind == "poly" else (size,)

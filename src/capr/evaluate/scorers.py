@@ -172,12 +172,12 @@ def load(name: str) -> Scorer:
         return Reranked(load(first), ranker)
     if "+" in name:
         return Fused([load(part) for part in name.split("+")])
-    terms = {"bm25": ("bm25",), "tfidf": ("tfidf",), "bm25-top": ("bm25", True), "tfidf-top": ("tfidf", True)}
+    terms = {"bm25", "tfidf", "bm25-top", "tfidf-top"}
     if name in terms:
-        return TermScorer(*terms[name])  # type: ignore[arg-type]
+        return TermScorer(name.removesuffix("-top"), name.endswith("-top"))
     folder = shipped(name) if name in ("encoder", "ranker") else Path(name)
     if not folder.is_dir():
-        fix = f"use {', '.join(terms)}, encoder, ranker, or the folder of a model"
+        fix = f"use {', '.join(sorted(terms))}, encoder, ranker, or the folder of a model"
         raise CaprError(f"there is no model {name}. Fix: {fix}.")
     model = load_model(folder)
     return EncoderScorer(model) if isinstance(model, OnnxEncoder) else RankerScorer(model)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -145,9 +145,9 @@ def _asked(
     with tempfile.TemporaryDirectory(prefix="capr-") as folder, setting.library(Path(folder) / "corpus") as library:
         done = 0
 
-        def kept(ids: object) -> None:
+        def kept(ids: Sequence[str]) -> None:
             nonlocal done
-            done += len(list(ids))  # type: ignore[call-overload]
+            done += len(ids)
             progress(done, len(documents) + len(task.asked))
 
         for problem in library.add(documents, on_commit=kept).problems:

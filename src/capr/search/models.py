@@ -84,14 +84,13 @@ def shipped(kind: str) -> Path:
     return Path(str(files("capr").joinpath("weights", kind)))
 
 
-def load_ranker(folder: str | os.PathLike[str]) -> Ranker:
+def load_ranker(folder: str | os.PathLike[str], threads: int = 0, file: str = "model.onnx") -> Ranker:
     """The cross- or poly-encoder of a folder."""
-    return OnnxPoly(folder) if any_manifest(Path(folder), "ranker").kind == "poly" else OnnxRanker(folder)
+    poly = any_manifest(Path(folder), "ranker").kind == "poly"
+    return OnnxPoly(folder, threads, file) if poly else OnnxRanker(folder, threads, file)
 
 
-def load_model(folder: str | os.PathLike[str], threads: int = 0, file: str = "model.onnx") -> Ranker:
-    """The model of a folder, of whichever kind, as something that scores passages for a query."""
-    kinds = {"encoder": OnnxEncoder, "ranker": OnnxRanker, "poly": OnnxPoly}
-    kind = any_manifest(Path(folder)).kind
-    loaded: Ranker = kinds[kind](folder, threads, file)  # type: ignore[assignment]
-    return loaded
+def load_model(folder: str | os.PathLike[str], threads: int = 0, file: str = "model.onnx") -> OnnxEncoder | Ranker:
+    """The model of a folder, of whichever kind; each scores passages for a query."""
+    encoder = any_manifest(Path(folder)).kind == "encoder"
+    return OnnxEncoder(folder, threads, file) if encoder else load_ranker(folder, threads, file)

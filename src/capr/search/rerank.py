@@ -66,13 +66,8 @@ class OnnxPoly:
         texts = [self.manifest.passage + text for text in passages]
         return [_kept(tokens[counts]) for tokens, counts in self._passages.tokens(texts)]
 
-    def scores(self, query: str, passages: Sequence[str], exact: bool = False) -> list[float]:
-        """One for each passage; `exact` with token vectors in 32 bits, as they are kept nowhere."""
-        if not exact:
-            return self.scores_kept(query, self.keep(passages))
-        asked = self._queries.run([self.manifest.query + query])[0]
-        texts = [self.manifest.passage + text for text in passages]
-        return [self._score(asked, tokens[counts]) for tokens, counts in self._passages.tokens(texts)]
+    def scores(self, query: str, passages: Sequence[str]) -> list[float]:
+        return self.scores_kept(query, self.keep(passages))
 
     def scores_kept(self, query: str, passages: Sequence[Kept]) -> list[float]:
         """One pass of the encoder for the query, and a small attention for each passage."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -25,3 +26,40 @@ def export(
         )  # fmt: skip
     operations = ["MatMul", "Gather", "LSTM"]
     quantize_dynamic(whole, small, op_types_to_quantize=operations, weight_type=QuantType.QInt8, per_channel=True)
+
+
+class Exported(nn.Module):
+    """The exported networks of a bi-, poly- or cross-encoder, with the methods of the model that they come from."""
+
+    def __init__(self, model: Any, out: Path, suffix: str, names: tuple[str, ...]) -> None:
+        import onnxruntime
+
+        super().__init__()
+        files = {side: out / f"{side}{suffix}" for side in ("model", "query")}
+        self._sessions = {
+            side: onnxruntime.InferenceSession(str(file), providers=["CPUExecutionProvider"])
+            for side, file in files.items()
+            if file.is_file()
+        }
+        self._model, self._names = model, names
+
+    def forward(self, **inputs: Tensor) -> Tensor:
+        return self._run("model", inputs)[:, 0]
+
+    def query(self, **inputs: Tensor) -> Tensor:
+        return self._run("query" if "query" in self._sessions else "model", inputs)
+
+    def passage(self, **inputs: Tensor) -> Any:
+        found = self._run("model", inputs)
+        if found.ndim == 2:  # (passages, size)
+            return found
+        counts = torch.ones(found.shape[:2]) if self._model.codes is not None else inputs["attention_mask"]
+        return found, counts.bool()  # (passages, pieces or codes, size)
+
+    def scores(self, *given: Any) -> Tensor:
+        with torch.no_grad():
+            return self._model.scores(*given)
+
+    def _run(self, side: str, inputs: dict[str, Tensor]) -> Tensor:
+        (found, *_) = self._sessions[side].run(None, {name: inputs[name].numpy() for name in self._names})
+        return torch.from_numpy(found)

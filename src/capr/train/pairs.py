@@ -10,8 +10,8 @@ import hashlib
 import json
 import random
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import groupby, product
 from pathlib import Path
@@ -31,10 +31,10 @@ REACH = 16_000  # characters on either side of a passage
 class Text:
     """A passage, with the labels by which it is known to answer."""
 
-    document: str
-    title: str
-    heading: str
-    text: str
+    document: str = ""
+    title: str = ""
+    heading: str = ""
+    text: str = ""
     entities: tuple[str, ...] = ()
     aspects: tuple[str, ...] = ()
     before: str = ""
@@ -59,7 +59,7 @@ class Draw:
         negatives: numbers of passages that do not answer.
     """
 
-    passage: int
+    passage: int = 0
     entity: str = ""
     aspect: str = ""
     names: tuple[str, ...] = ()
@@ -90,7 +90,7 @@ class Pairs:
     @classmethod
     def drawn(
         cls, pool: Pool, vocabulary: Vocabulary, seed: int = 0, rounds: int = 4, each: int = 8,
-        progress: Iterable[int] | None = None, context: bool = False,
+        progress: Callable[[int, int], None] = lambda done, total: None, context: bool = False,
     ) -> Pairs:  # fmt: skip
         """Draws from a pool: each passage in every round, with other labels if it has others.
 
@@ -100,7 +100,7 @@ class Pairs:
             seed: the same seed gives the same draws.
             rounds: how often each passage is drawn.
             each: hard negatives of each kind, at most.
-            progress: is advanced by one for each draw.
+            progress: is told how many draws are done, and of how many.
             context: whether each passage is kept with what stands before and after it.
         """
         records = [pool[number] for number in range(1, len(pool) + 1)]
@@ -118,11 +118,9 @@ class Pairs:
         if context:
             texts = list(_surrounded(texts))
         found: dict[tuple[int, str, str], Draw] = {}
-        ticks = iter(progress) if progress is not None else None
         for epoch in range(rounds):
-            for example in examples(pool, seed, epoch, KINDS, 0, each):
-                if ticks is not None:
-                    next(ticks, None)
+            for number, example in enumerate(examples(pool, seed, epoch, KINDS, 0, each), 1):
+                progress(epoch * len(pool) + number, rounds * len(pool))
                 record = example.passage
                 label = (record.id, example.entity, example.aspect)
                 if label in found:
@@ -168,21 +166,23 @@ class Pairs:
     @classmethod
     def load(cls, path: Path) -> Pairs:
         """Reads the file."""
-        kinds = {"text": Text, "draw": Draw}
-        found: dict[str, list[Text | Draw]] = {"text": [], "draw": []}
-        required = {kind: [f.name for f in fields(kinds[kind])] for kind in kinds}
+        passages: list[Text] = []
+        draws: list[Draw] = []
         try:
             with gzip.open(path, "rt", encoding="utf-8") as file:
                 for line in file:
                     ((kind, values),) = json.loads(line).items()
-                    values = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
-                    missing = {"text": "", "document": "", "title": "", "heading": "", "passage": 0}
-                    known = {k: v for k, v in missing.items() if k in required[kind] and k not in values}
-                    found[kind].append(kinds[kind](**known, **values))
-        except (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, zlib.error) as error:
+                    values = {name: tuple(v) if isinstance(v, list) else v for name, v in values.items()}
+                    if kind == "text":
+                        passages.append(Text(**values))
+                    elif kind == "draw":
+                        draws.append(Draw(**values))
+                    else:
+                        raise ValueError(f"a {kind!r} is neither a text nor a draw")
+        except (OSError, EOFError, ValueError, TypeError, AttributeError, zlib.error) as error:
             fix = "make the file again, from the documents"
             raise CaprError(f"{path} holds no pairs to train with ({error}). Fix: {fix}.") from error
-        return cls(found["text"], found["draw"])  # type: ignore[arg-type]
+        return cls(passages, draws)
 
     def split(self, share: float, seed: int = 0) -> tuple[Pairs, Pairs]:
         """Two parts that have no document in common: for training, and a share of the documents to validate on.
@@ -192,9 +192,8 @@ class Pairs:
         held = {text.document for text in self.passages if _fraction(f"{seed} {text.document}") < share}
         return self.part(lambda text: text.document not in held), self.part(lambda text: text.document in held)
 
-    def part(self, wanted: object) -> Pairs:
+    def part(self, wanted: Callable[[Text], bool]) -> Pairs:
         """The passages that are wanted, with what is asked of them."""
-        assert callable(wanted)
         kept = [number for number, text in enumerate(self.passages) if wanted(text)]
         new = {number: place for place, number in enumerate(kept)}
         draws = [

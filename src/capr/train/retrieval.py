@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -21,12 +22,11 @@ from capr.models.long import LongEncoder
 from capr.models.poly import PolyEncoder, Query, Tokens
 from capr.train import card
 from capr.train.bases import MARKERS, Reader, add_markers, load_classifier, load_encoder, load_tokenizer
-from capr.train.export import export
+from capr.train.export import Exported, export
 from capr.train.loop import Report, Schedule, fit
 from capr.train.objectives import BiObjective, CrossObjective, List, Objective, PolyObjective, Reading
 from capr.train.pairs import Pairs
 
-KINDS = ("bi", "poly", "cross")
 FEWEST = 8  # passages to train on
 LISTS = 500  # queries to validate with
 CHECKPOINT = "torch"
@@ -92,9 +92,7 @@ def train(
     learn, held = pairs.split(recipe.validation, schedule.seed)
     if len(learn.passages) < FEWEST or not held.draws:
         fact = f"there are {len(learn.passages)} passages to train on and {len(held.draws)} queries to validate with"
-        fix = (
-            "name more documents, with headings and with entities that the vocabulary knows (capr supervise shows both)"
-        )
+        fix = "name more documents that have headings and entities (capr supervise shows what they have)"
         raise CaprError(f"{fact}, which is too few. Fix: {fix}.")
     lists = list(held.lists(64, LISTS, schedule.seed))
     torch.manual_seed(schedule.seed)
@@ -112,7 +110,7 @@ def train(
     tokenizer.save(str(out / "tokenizer.json"))
     save(objective, recipe, out)
     write_manifest(objective, recipe, out)
-    checked = check(objective, recipe, out, held, lists[:50])
+    checked = check(objective, out, held, lists[:50])
     data = {
         "documents": len({text.document for text in pairs.passages}), "passages": len(pairs.passages),
         "draws": len(pairs.draws), "validation queries": len(lists),
@@ -228,17 +226,11 @@ def _export_sides(
     export(Tokens(model, names), example, axes, out)
     export(Query(model, names), example, axes, out, "query")
     if model.projection is not None:
-        _array(model.projection.weight, out / "projection.npy")
+        np.save(out / "projection.npy", model.projection.weight.detach().cpu().float().numpy())
 
 
 def _inner(encoder: Any) -> Any:
     return encoder.encoder if isinstance(encoder, LongEncoder) else encoder
-
-
-def _array(tensor: Tensor, path: Path) -> None:
-    import numpy as np
-
-    np.save(path, tensor.detach().cpu().float().numpy())
 
 
 def write_manifest(objective: Objective, recipe: Recipe, out: Path) -> None:
@@ -249,42 +241,37 @@ def write_manifest(objective: Objective, recipe: Recipe, out: Path) -> None:
         "kind": {"bi": "encoder", "poly": "poly", "cross": "ranker"}[recipe.kind],
         "pieces": min(reading.pieces, objective.reader.longest),
     }
-    if recipe.kind != "cross":
-        size = objective.model.passage_encoder.config.hidden_size  # type: ignore[union-attr]
+    model = objective.model
+    if isinstance(model, BiEncoder | PolyEncoder):
+        size = model.passage_encoder.config.hidden_size
         manifest |= {"dimensions": size, "pooling": recipe.pooling, "query": reading.query, "passage": reading.passage}
         manifest["similarity"] = recipe.similarity
-    if recipe.kind == "poly":
-        manifest |= {"scale": objective.model.scale, "codes": recipe.codes}
+    if isinstance(model, PolyEncoder):
+        manifest |= {"scale": model.scale, "codes": recipe.codes}
     (out / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n", "utf-8")
 
 
-def check(objective: Objective, recipe: Recipe, out: Path, pairs: Pairs, lists: Sequence[List]) -> dict[str, float]:
-    """How often the exported models put the same passage first as torch does, in 32 and in 8 bits.
+def check(objective: Objective, out: Path, pairs: Pairs, lists: Sequence[List]) -> dict[str, float]:
+    """How often the exported networks put the same passage first as torch does, in 32 and in 8 bits.
 
     Raises:
         CaprError: in 32 bits they do not agree, so that the export is wrong.
     """
-    from capr.search.models import load_model
-    from capr.search.rerank import OnnxPoly
-
-    if recipe.context:
+    if objective.reading.context:
         return {}  # such a model is run by torch alone
-    objective.model.to("cpu").float().eval()
+    model = objective.model.to("cpu").float().eval()
     objective.reader.device = "cpu"
     wanted = [max(range(len(scores)), key=scores.__getitem__) for scores in objective.ranked(pairs, lists, "text")]
     found = {}
-    for bits, file in (("32 bits", "model.fp32.onnx"), ("8 bits", "model.onnx")):
-        model = load_model(out, file=file)
-        same = 0
-        for best, (query, candidates, _) in zip(wanted, lists, strict=True):
-            texts = [pairs.passages[number].view("text") for number in candidates]
-            exact = isinstance(model, OnnxPoly) and bits == "32 bits"
-            scores = model.scores(query, texts, exact=True) if exact else model.scores(query, texts)  # type: ignore[call-arg]
-            same += scores[best] >= max(scores) - 1e-4 * max(1.0, abs(max(scores)))  # or as good as the first
+    for bits, suffix in (("32 bits", ".fp32.onnx"), ("8 bits", ".onnx")):
+        objective.model = Exported(model, out, suffix, objective.reader.names)
+        ranked = objective.ranked(pairs, lists, "text")
+        near = [max(scores) - 1e-4 * max(1.0, abs(max(scores))) for scores in ranked]  # as good as the first
+        same = sum(scores[best] >= least for best, scores, least in zip(wanted, ranked, near, strict=True))
         found[f"first as torch, {bits}"] = same / len(lists)
-    if found["first as torch, 32 bits"] < 0.95:
-        fact = (
-            f"the exported model puts another passage first in {1 - found['first as torch, 32 bits']:.0%} of the lists"
-        )
+    objective.model = model
+    other = 1 - found["first as torch, 32 bits"]
+    if other > 0.05:
+        fact = f"the exported model puts another passage first in {other:.0%} of the lists"
         raise CaprError(f"{fact}. Fix: report it with the base's name; the torch weights are in {out / CHECKPOINT}.")
     return found
