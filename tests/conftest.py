@@ -1,5 +1,6 @@
 """What the tests share."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from capr.documents import Document, Problem
 # The same examples in every run, however slow the machine; `--hypothesis-profile=default` looks for new ones.
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.load_profile("same")
+# Most tests are about something else than the models that ship, and those take their time.
+os.environ["CAPR_WEIGHTS"] = os.devnull
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 
 
@@ -20,6 +23,13 @@ def data() -> Path:
     if not SHARED_DATA.is_dir():
         pytest.skip(f"the data sets are not at {SHARED_DATA} (docs/data.md says what they are)")
     return SHARED_DATA
+
+
+@pytest.fixture(autouse=True)
+def what_ships(request, monkeypatch):
+    """Gives tests that are marked with `shipped` the models that ship."""
+    if request.node.get_closest_marker("shipped"):
+        monkeypatch.delenv("CAPR_WEIGHTS")
 
 
 @pytest.fixture

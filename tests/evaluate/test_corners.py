@@ -21,6 +21,7 @@ def silent(done, total):
     pass
 
 
+@pytest.mark.shipped
 def test_what_ships_is_found():
     assert shipped("tagger").is_dir()
 

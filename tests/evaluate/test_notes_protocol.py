@@ -71,9 +71,9 @@ def test_the_heading_is_hidden_or_shown(notes, task, finder):
     shown = load(notes, shown=True, part="all", finder=finder)
     assert (task.name, shown.name) == ("notes, heading hidden", "notes, heading shown")
     assert not any("MEDICAL HISTORY" in text.upper() for text in task.passages.values())
-    assert sum(text.upper().startswith("PAST MEDICAL HISTORY\n") for text in shown.passages.values()) == 50
+    assert sum(text.upper().startswith("PAST MEDICAL HISTORY | ") for text in shown.passages.values()) == 50
     for id, text in shown.passages.items():
-        assert text.endswith("\n" + task.passages[id])
+        assert text.endswith(" | " + task.passages[id])
     assert [a.candidates for a in shown.asked] == [a.candidates for a in task.asked]
 
 

@@ -152,7 +152,7 @@ def test_what_names_mean_to_a_library():
     assert Setting.of("bm25") == Setting("lexical")
     assert Setting.of("out/bi") == Setting("dense", "out/bi")
     assert Setting.of("out/bi+bm25>out/cross") == Setting("hybrid", "out/bi", "out/cross")
-    assert Setting.of("bm25>out/cross") == Setting("lexical", None, "out/cross")
+    assert Setting.of("bm25>out/cross") == Setting("lexical", "none", "out/cross")
     assert Setting.of("bm25+encoder").encoder.endswith("encoder")
 
 

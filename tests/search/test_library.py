@@ -204,7 +204,7 @@ def test_another_title_is_encoded_anew(opened):
     encoder = WordEncoder()
     library = opened(encoder=encoder)
     library.add([Document("a", "PLAN: Rest.", "Note"), Document("b", "PLAN: Rest.", "Letter")])
-    assert encoder.read == ["Note\nPLAN: Rest.", "Letter\nPLAN: Rest."]
+    assert encoder.read == ["Note | PLAN: Rest.", "Letter | PLAN: Rest."]
 
 
 def test_other_contents_under_a_known_id_are_a_problem(library):
@@ -304,12 +304,12 @@ def test_without_an_encoder_words_are_compared_and_a_notice_says_so(library, pat
     assert (results.mode, sorted(ids(results))) == ("lexical", ["a", "b"])
     (notice,) = results.notices
     assert "only words were compared" in notice
-    assert f"capr encode {path} --encoder" in notice
+    assert f"capr encode {path}" in notice
     assert library.search("aspirin", mode="lexical").notices == ()
 
 
 def test_dense_search_without_an_encoder_names_the_command(library, path):
-    with pytest.raises(CaprError, match=rf"dense search is not possible.*capr encode {path} --encoder"):
+    with pytest.raises(CaprError, match=rf"dense search is not possible.*capr encode {path}"):
         library.search("aspirin", mode="dense")
 
 

@@ -63,12 +63,25 @@ def test_a_source_that_asks_questions_says_which_aspect_they_mean():
     assert found.heading == ""
 
 
-def test_words_show_an_aspect_that_no_heading_names():
-    body = "The disease is inherited in an autosomal recessive pattern, as far as is known today."
-    plain, _ = labels([article("Gout", ("Genetics", body))], cues=False)
-    cued, _ = labels([article("Gout", ("Genetics", body))])
-    assert [name for name, _ in plain[0].aspects] == ["genetics"]
-    assert [name for name, _ in cued[0].aspects] == ["genetics", "inheritance"]
+INHERITED = "The disease is inherited in an autosomal recessive pattern, as far as is known today."
+MUTATED = "Mutations in the GAA gene cause it, of which nobody knows very much more."
+
+
+@pytest.mark.parametrize(
+    ("heading", "body", "aspects"),
+    [
+        ("Causes", INHERITED, ["cause", "inheritance"]),
+        ("Genetics", f"{MUTATED} {INHERITED}", ["genetics", "inheritance"]),
+        ("Genetics", MUTATED, ["genetics"]),
+        ("Genetics", INHERITED, ["inheritance"]),  # a part of the section that speaks of nothing else
+        ("Overview", f"{MUTATED} {INHERITED}", ["information"]),  # which speaks of everything
+    ],
+)
+def test_words_show_an_aspect_that_no_heading_names(heading, body, aspects):
+    plain, _ = labels([article("Gout", (heading, body))], cues=False)
+    cued, _ = labels([article("Gout", (heading, body))])
+    assert len(plain[0].aspects) == 1
+    assert [name for name, _ in cued[0].aspects] == aspects
 
 
 @pytest.mark.data

@@ -121,7 +121,7 @@ def test_other_names_of_subjects_are_asked_for_and_held_out(run, articles, bert,
     ("kind", "options", "fact"),
     [
         ("bi", ("--views", "text=many"), "--views 'text=many' is not understood. Fix: write text=2"),
-        ("cross", ("--views", "words"), "--views knows no 'words'. Fix: use text or heading or title."),
+        ("cross", ("--views", "words"), "--views knows no 'words'. Fix: use text or opening or heading or title."),
         ("poly", ("--views", "text=0"), "--views 'text=0' leaves nothing to read. Fix: "),
         ("bi", ("--pooling", "max"), "--pooling knows no 'max'. Fix: use cls or mean."),
         ("bi", ("--similarity", "edit"), "--similarity knows no 'edit'. Fix: use cosine or dot."),

@@ -288,7 +288,7 @@ def teacher(bert, parts, tmp_path_factory):
     with torch.no_grad():
         objective.model.classifier.classifier.weight *= 20
     objective.reader.tokenizer.save(str(folder / "tokenizer.json"))
-    retrieval.save(objective, Recipe("cross", str(bert)), folder)
+    retrieval.keep(objective, Recipe("cross", str(bert)), folder)
     retrieval.write_manifest(objective, Recipe("cross", str(bert)), folder)
     return folder
 

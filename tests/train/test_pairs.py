@@ -116,9 +116,9 @@ def test_the_draws_of_a_passage_stand_together(world):
 def test_a_passage_is_read_bare_under_its_heading_or_also_under_the_title():
     text = Text("d", "Gout", "Symptoms", "A red toe.")
     assert [text.view(kind) for kind in ("text", "heading", "title")] == [
-        "A red toe.", "Symptoms\nA red toe.", "Gout\nSymptoms\nA red toe.",
+        "A red toe.", "Symptoms | A red toe.", "Gout | Symptoms | A red toe.",
     ]  # fmt: skip
-    assert Text("d", "Gout", "", "A red toe.").view("title") == "Gout\nA red toe."
+    assert Text("d", "Gout", "", "A red toe.").view("title") == "Gout | A red toe."
 
 
 def test_a_draw_is_worded_by_its_names_or_by_a_question_of_the_source():

@@ -2,12 +2,15 @@
 
 python tools/weights/pairs.py ../shared/data OUT
 
-Writes into OUT, as NAME.pairs.gz: wikipedia, medquad, notes and questions (which ship), mtsamples (which does not).
+Writes into OUT, as NAME.pairs.gz: wikipedia, medquad, notes and questions (which ship), mtsamples (which does not); and
+as NAME.task.gz what train.py measures with: the tests, and `wording`, which is MedQuAD without its test.
 Nothing of a test is in them: no document about an entity of MedQuAD's test under any of its names, no article or note
-that `capr evaluate wikisection` and `notes` test on, and no text of those tests, wherever else it stands.
+that `capr evaluate wikisection` and `notes` test on, and no text of those tests, wherever else it stands. Of COVID-QA
+and SQuAD, the documents by which `is_test` are left for reading to be tested on.
 """
 
 import csv
+import gzip
 import json
 import random
 import sys
@@ -16,6 +19,7 @@ from pathlib import Path
 
 import capr
 from capr.annotate.mentions import annotator
+from capr.annotate.query import WORDINGS, heading
 from capr.documents import Annotation, Document, Span
 from capr.evaluate import medquad, notes, wikisection
 from capr.evaluate.split import is_test
@@ -39,7 +43,9 @@ def main(data, out):
     finder = annotator(with_tagger=False)
     aliases = json.loads((data / "wikipedia_diseases" / "aliases.json").read_text())
     tasks = [medquad.load(data), wikisection.load(data / "wikipedia_diseases")]
-    tasks += [notes.load(data / "mtsamples", finder=finder)]
+    tasks += [notes.load(data / "mtsamples", shown, finder=finder) for shown in (False, True)]
+    for name, task in zip(("medquad", "wikipedia", "notes-hidden", "notes-shown"), tasks, strict=True):
+        save_task(out / f"{name}.task.gz", task)
     tested = [data / "medquad" / path for path in medquad.test_files(data / "cdv" / medquad.SOURCES)]
     entities = set(tasks[0].entities)
     for document in capr.read(tested, format="medquad"):
@@ -53,6 +59,7 @@ def main(data, out):
         with Pool(labelled(documents, labels)) as pool:
             pairs = Pairs.drawn(pool, finder.gazetteer.vocabulary, rounds=rounds)
         save(name, pairs, labels.skipped)
+        return pairs
 
     def save(name, pairs, skipped=""):
         pairs.save(out / f"{name}.pairs.gz")
@@ -62,11 +69,47 @@ def main(data, out):
     articles = capr.read(data / "wikipedia_diseases" / "articles.jsonl")
     kept("wikipedia", (article for article in articles if not is_test(article.id)), 4, labeller())
     others = sorted(set((data / "medquad").glob("*/*.xml")) - set(tested))
-    kept("medquad", capr.read(others, format="medquad"), 2, labeller())
+    save_wording(out / "wording.task.gz", kept("medquad", capr.read(others, format="medquad"), 2, labeller()))
     kept("notes", shared_notes(data), 6, labeller(()))
     save("questions", questions(data))
     samples = capr.read(data / "mtsamples" / "notes.jsonl")
     kept("mtsamples", (note for note in samples if not is_test(note.id)), 6, labeller(()))
+
+
+def save_task(path, task):
+    """For each query its wordings, a question if there is one, candidates and those that answer, by their numbers."""
+    numbers = {id: number for number, id in enumerate(task.passages)}
+    lists = [
+        {
+            "id": one.id, "wordings": one.query("tuple").wordings(), "question": one.question,
+            "candidates": [numbers[id] for id in one.candidates], "relevant": [numbers[id] for id in one.relevant],
+        }
+        for one in task.asked
+    ]  # fmt: skip
+    write_task(path, task.passages, [task.openings.get(id, "") for id in task.passages], lists)
+
+
+def save_wording(path, pairs, count=500):
+    """Queries of training documents, by which the wording for search is chosen."""
+    some = Pairs(pairs.passages, [draw for draw in pairs.draws if draw.questions and draw.names])
+    chosen = random.Random("wording").sample(some.draws, min(count, len(some.draws)))
+    lists = []
+    for draw in chosen:
+        ((_, candidates, relevant),) = Pairs(some.passages, [draw]).lists(64, 1)
+        name, words = draw.names[0], heading(draw.heading)
+        forms = [form.format(entity=name, aspect=words) for form in WORDINGS]
+        lists.append({
+            "id": str(len(lists)), "wordings": [draw.wordings(name)[0], *forms], "question": draw.questions[0],
+            "candidates": candidates, "relevant": sorted(relevant),
+        })  # fmt: skip
+    texts = {str(number): text.text for number, text in enumerate(some.passages)}
+    write_task(path, texts, [text.opening for text in some.passages], lists)
+
+
+def write_task(path, passages, openings, lists):
+    with gzip.open(path, "wt", encoding="utf-8") as file:
+        task = {"ids": list(passages), "passages": list(passages.values()), "openings": openings, "asked": lists}
+        json.dump(task, file, ensure_ascii=False)
 
 
 def shared_notes(data):
@@ -96,6 +139,8 @@ def questions(data):
         asked = (record["QUESTION"],)
         draws += [Draw(number, id, "answer", questions=asked) for number in range(first, len(passages))]
     for document in capr.read([data / "covid_qa", data / "squad"]):
+        if is_test(document.id):
+            continue
         found = capr.passages(document)
         first = len(passages)
         passages += [Text(document.id, document.title, "", document[passage.span]) for passage in found]

@@ -40,6 +40,7 @@ Passages = Annotated[
     Path | None,
     typer.Option("--passages", metavar="JSONL", help="Write the passages, for capr train --without-passages."),
 ]
+Opening = Annotated[bool, typer.Option("--opening", help="Show models each passage under the opening of its document.")]
 Limit = Annotated[int, typer.Option("--limit", min=0, help="Ask only so many queries; 0 for all.")]
 
 
@@ -61,6 +62,7 @@ def medquad(
     data: Data,
     model: Model,
     queries: Queries = "tuple",
+    opening: Opening = False,
     limit: Limit = 0,
     run: RunFile = None,
     qrels: Qrels = None,
@@ -80,13 +82,15 @@ def medquad(
     from capr.evaluate.medquad import load
 
     wanted = Wanted(run, qrels, against, per_query, plot, entities, passages, as_json)
-    _measure(load(data), model, queries, limit, wanted)
+    task = load(data)
+    _measure(task.with_openings() if opening else task, model, queries, limit, wanted)
 
 
 def wikisection(
     data: Data,
     model: Model,
     queries: Queries = "tuple",
+    opening: Opening = False,
     limit: Limit = 0,
     run: RunFile = None,
     qrels: Qrels = None,
@@ -106,7 +110,8 @@ def wikisection(
     from capr.evaluate.wikisection import load
 
     wanted = Wanted(run, qrels, against, per_query, plot, entities, passages, as_json)
-    _measure(load(data), model, queries, limit, wanted)
+    task = load(data)
+    _measure(task.with_openings() if opening else task, model, queries, limit, wanted)
 
 
 def notes(

@@ -9,6 +9,7 @@ import typer
 from capr.annotate import Vocabulary
 from capr.cli import inputs
 from capr.search import Library
+from capr.search.models import NONE
 
 ENCODING, ANNOTATING, TAGGING = 30_000, 400_000, 15_000  # bytes a second on two cores
 
@@ -30,13 +31,13 @@ def command(
 ) -> None:
     """Add documents to a library, and make it if it is not there.
 
-    Every document is kept as it is, cut into passages, annotated, and, with an encoder, turned into vectors. What is
+    Every document is kept as it is, cut into passages, annotated, and turned into vectors by the encoder. What is
     kept stays kept, whatever happens; the same command goes on where it was interrupted. Documents that are there
     already are recognised and left alone.
 
     Example: capr index library notes/
     """
-    speed = TAGGING if tagger else ENCODING if encoder else ANNOTATING
+    speed = TAGGING if tagger else ANNOTATING if encoder == NONE else ENCODING
     source = inputs.Documents(files, format, column, strict, replace, speed, "kept")
     with Library(library, encoder=encoder, vocabulary=Vocabulary.load(*vocabulary or ())) as kept:
         outcome = kept.add(source.documents(), replace=replace, tagger=tagger, on_problem=source.tell)
@@ -57,8 +58,7 @@ def command(
     console.print(f"documents: {', '.join(parts) or 'none'}{made}; now {stats.documents:,} in {library}")
     without = stats.passages - stats.vectors
     if stats.encoder is None:
-        note = f"No encoder: passages are found by their words alone. Fix: capr encode {library} --encoder FOLDER."
-        source.console.print(note)
+        source.console.print(f"No encoder: passages are found by their words alone. Fix: {kept.models.command()}.")
     elif without:
         source.console.print(f"{without:,} passages have no vector yet. Fix: capr encode {library}.")
     source.finish()

@@ -41,7 +41,7 @@ LibraryFolder = Annotated[Path, typer.Argument(metavar="LIBRARY", help="The fold
 Encoder = Annotated[
     str | None,
     typer.Option(
-        "--encoder", metavar="FOLDER", help="The model that makes the vectors; the one used before if not given."
+        "--encoder", metavar="FOLDER", help="Makes the vectors, if not the one used before or that ships; or none."
     ),
 ]
 Filter = Annotated[

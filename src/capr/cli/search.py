@@ -76,7 +76,8 @@ def command(
     ] = 0,
     encoder: inputs.Encoder = None,
     ranker: Annotated[
-        str | None, typer.Option("--ranker", metavar="FOLDER", help="A model that re-ranks the best passages.")
+        str | None,
+        typer.Option("--ranker", metavar="FOLDER", help="Re-ranks the best passages; none for none."),
     ] = None,
     vocabulary: inputs.VocabularyTables = None,
     whole: Annotated[bool, typer.Option("--whole", help="Show whole passages, not only what matters.")] = False,

@@ -30,7 +30,7 @@ Negatives = Annotated[int, typer.Option("--negatives", min=0, help="Passages tha
 Pieces = Annotated[int, typer.Option("--pieces", min=8, help="Word pieces that are read of a passage.")]
 Views = Annotated[
     str,
-    typer.Option("--views", help="How often passages are read bare, under their heading, and also under the title."),
+    typer.Option("--views", help="How often passages are read bare, and under what."),
 ]
 Shared = Annotated[bool, typer.Option("--shared/--separate", help="One encoder for queries and passages, or two.")]
 Markers = Annotated[bool, typer.Option("--markers/--no-markers", help="Tell them apart by [QUERY] and [PASSAGE].")]
@@ -84,7 +84,7 @@ def bi(
     learning_rate: LearningRate = 5e-5,
     negatives: Negatives = 3,
     pieces: Pieces = 256,
-    views: Views = "text=2,heading=1,title=1",
+    views: Views = "text=1,opening=1,heading=1,title=1",
     patience: Patience = 3,
     seed: Seed = 1,
     resume: Resume = False,
@@ -145,7 +145,7 @@ def poly(
     learning_rate: LearningRate = 5e-5,
     negatives: Negatives = 3,
     pieces: Pieces = 256,
-    views: Views = "text=2,heading=1,title=1",
+    views: Views = "text=1,opening=1,heading=1,title=1",
     patience: Patience = 3,
     seed: Seed = 1,
     resume: Resume = False,
@@ -196,7 +196,7 @@ def cross(
     learning_rate: LearningRate = 4e-5,
     negatives: Negatives = 15,
     pieces: Pieces = 288,
-    views: Views = "text=2,heading=1,title=1",
+    views: Views = "text=1,opening=1,heading=1,title=1",
     patience: Patience = 3,
     seed: Seed = 1,
     resume: Resume = False,
@@ -318,10 +318,10 @@ def _views(given: str) -> tuple[tuple[str, float], ...]:
             if not 0 <= found[-1][1] < float("inf"):
                 raise ValueError(weight)
         except ValueError as error:
-            raise CaprError(f"--views {given!r} is not understood. Fix: write text=2,heading=1,title=1.") from error
-        _one_of("--views", name, ("text", "heading", "title"))
+            raise CaprError(f"--views {given!r} is not understood. Fix: write text=2,heading=1.") from error
+        _one_of("--views", name, ("text", "opening", "heading", "title"))
     if not any(weight > 0 for _, weight in found):
-        raise CaprError(f"--views {given!r} leaves nothing to read. Fix: write text=2,heading=1,title=1.")
+        raise CaprError(f"--views {given!r} leaves nothing to read. Fix: write text=2,heading=1.")
     return tuple(found)
 
 

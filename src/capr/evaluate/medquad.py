@@ -15,6 +15,7 @@ from capr.documents import CaprError, Document, read
 from capr.documents.outline import joined
 from capr.evaluate.task import Asked, Task, candidates
 from capr.evaluate.terms import Terms
+from capr.segment import opening
 
 SHORTEST = 10  # characters of a candidate
 SOURCES = "MedQuAD_test_sources.tsv"
@@ -31,7 +32,7 @@ def load(data: Path) -> Task:
     files = [data / "medquad" / path for path in test_files(cdv / SOURCES)]
     documents = {document.id: document for document in layout(read(files, format="medquad"))}
     annotated = json.loads((cdv / ANNOTATIONS).read_text("utf-8"))
-    passages, document_of, source = {}, {}, {}
+    passages, openings, document_of, source = {}, {}, {}, {}
     for record in annotated["documents"]:
         text = documents[record["id"]].text if record["id"] in documents else ""
         if len(text) != record["length"]:
@@ -40,6 +41,7 @@ def load(data: Path) -> Task:
         for passage in record["annotations"]:
             id = passage["id"]
             passages[id] = text[passage["begin"] : passage["begin"] + passage["length"]]
+            openings[id] = opening(text, passage["begin"])
             document_of[id], source[id] = record["id"], record["type"].split("_")[0]
     passages = {id: text for id, text in passages.items() if len(text) >= SHORTEST}
     members: dict[str, list[str]] = {}
@@ -64,7 +66,7 @@ def load(data: Path) -> Task:
                 groups,
             )
         )
-    return Task("medquad", passages, asked)
+    return Task("medquad", passages, asked, openings)
 
 
 def test_files(sources: Path) -> list[str]:

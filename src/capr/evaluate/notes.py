@@ -14,6 +14,7 @@ from capr.annotate.mentions import Annotator, annotator
 from capr.documents import CaprError, read
 from capr.evaluate.split import is_test
 from capr.evaluate.task import CANDIDATES, Asked, Task
+from capr.segment import under
 from capr.supervise.labels import Labeller, Labels
 
 
@@ -41,7 +42,7 @@ def load(data: Path, shown: bool = False, part: str = "test", seed: int = 0, fin
             diseases[id] = [concept.name for concept in named if concept is not None and concept.kind == "disease"]
             if not diseases[id]:
                 continue
-            passages[id] = f"{found.heading}\n{found.text}" if shown else found.text
+            passages[id] = under(found.text, found.heading) if shown else found.text
             labels[id] = found
     if len(passages) < 2:
         fix = "name more notes with headings, or test on all of them"

@@ -1,7 +1,8 @@
 """Models and baselines behind one interface: how each ranks the candidates of a task.
 
-A model is named by `bm25`, `tfidf`, `encoder` and `ranker` (those that ship) or the folder of a model; `a+b` fuses
-their rankings as a library does, and `a>b` puts the best of `a` in the order that `b` gives them.
+A model is named by `bm25`, `tfidf`, `encoder` and `ranker` (those that ship), the folder of a model, or the ranking
+that one gave elsewhere (FILE.run); `a+b` fuses their rankings as a library does, and `a>b` puts the best of `a` in the
+order that `b` gives them.
 """
 
 from __future__ import annotations
@@ -32,6 +33,13 @@ class Scorer(Protocol):
 
     def run(self, task: Task, form: str, progress: Progress) -> Run:
         """The score of every candidate of every query, the higher the better."""
+
+
+class Reranker(Protocol):
+    """Ranks some of the candidates."""
+
+    def of(self, task: Task, form: str, candidates: Mapping[str, Sequence[str]], progress: Progress) -> Run:
+        """The scores of the candidates that are given for each query."""
 
 
 class TermScorer:
@@ -118,6 +126,23 @@ class RankerScorer:
         return found
 
 
+class RunScorer:
+    """A ranking of all candidates that was made elsewhere, such as on a GPU, in TREC's format."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def run(self, task: Task, form: str, progress: Progress) -> Run:
+        from capr.evaluate.measures import read_run
+
+        return read_run(self.path, task)
+
+    def of(self, task: Task, form: str, candidates: Mapping[str, Sequence[str]], progress: Progress) -> Run:
+        whole = self.run(task, form, progress)
+        last = min((score for scores in whole.values() for score in scores.values()), default=0.0) - 1
+        return {query: {id: whole[query].get(id, last) for id in ids} for query, ids in candidates.items()}
+
+
 class Fused:
     """Several rankings as one, by reciprocal rank, as a library does."""
 
@@ -141,7 +166,7 @@ class Fused:
 class Reranked:
     """The best of a first stage in the order that a ranker gives them, then the others."""
 
-    def __init__(self, first: Scorer, ranker: RankerScorer) -> None:
+    def __init__(self, first: Scorer, ranker: Reranker) -> None:
         self.first, self.ranker = first, ranker
 
     def run(self, task: Task, form: str, progress: Progress) -> Run:
@@ -166,7 +191,7 @@ def load(name: str) -> Scorer:
     if ">" in name:
         first, _, last = name.rpartition(">")
         ranker = load(last)
-        if not isinstance(ranker, RankerScorer):
+        if not isinstance(ranker, RankerScorer | RunScorer):
             fix = "name a cross- or poly-encoder after the >"
             raise CaprError(f"{last} cannot put passages in order. Fix: {fix}.")
         return Reranked(load(first), ranker)
@@ -175,6 +200,10 @@ def load(name: str) -> Scorer:
     terms = {"bm25", "tfidf", "bm25-top", "tfidf-top"}
     if name in terms:
         return TermScorer(name.removesuffix("-top"), name.endswith("-top"))
+    if name.endswith(".run"):
+        if not Path(name).is_file():
+            raise CaprError(f"there is no {name}. Fix: name a run that capr evaluate --run has written.")
+        return RunScorer(Path(name))
     folder = shipped(name) if name in ("encoder", "ranker") else Path(name)
     if not folder.is_dir():
         fix = f"use {', '.join(sorted(terms))}, encoder, ranker, or the folder of a model"

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from capr.annotate.query import Query
+from capr.segment import under
 
 CANDIDATES = 64
 FORMS = ("tuple", "question")
@@ -42,11 +43,23 @@ class Asked:
 
 @dataclass(frozen=True)
 class Task:
-    """Passages by id, and what is asked of them."""
+    """Passages by id, and what is asked of them.
+
+    `openings` are of the passages' documents, for those that do not begin them.
+    """
 
     name: str
     passages: Mapping[str, str]
     asked: Sequence[Asked]
+    openings: Mapping[str, str] = field(default_factory=dict)
+
+    def with_openings(self) -> Task:
+        """The same with every passage under the opening of its document, as CDV and a Longformer know it.
+
+        Candidates are as they were.
+        """
+        passages = {id: under(text, self.openings.get(id, "")) for id, text in self.passages.items()}
+        return replace(self, name=f"{self.name}, with openings", passages=passages)
 
     @property
     def entities(self) -> set[str]:

@@ -18,7 +18,7 @@ from capr.documents import CaprError, Document, read
 from capr.evaluate.scorers import Progress, Run
 from capr.evaluate.task import Asked, Task
 from capr.search import Library
-from capr.search.models import shipped
+from capr.search.models import NONE, shipped
 from capr.segment import passages
 
 DEPTH = 100  # passages or documents that are ranked
@@ -34,8 +34,8 @@ class Setting:
     """
 
     mode: str
-    encoder: str | None = None
-    ranker: str | None = None
+    encoder: str = NONE
+    ranker: str = NONE
 
     @classmethod
     def of(cls, name: str) -> Setting:
@@ -48,7 +48,7 @@ class Setting:
             fix = "name bm25, an encoder, or bm25+encoder, and a ranker after >"
             raise CaprError(f"a library cannot search with {name}. Fix: {fix}.")
         mode = "lexical" if not encoders else "hybrid" if "bm25" in parts else "dense"
-        return cls(mode, encoders[0] if encoders else None, _folder(ranker) if ranker else None)
+        return cls(mode, encoders[0] if encoders else NONE, _folder(ranker) if ranker else NONE)
 
     def library(self, path: Path) -> Library:
         """A library at that path that searches so."""

@@ -20,6 +20,7 @@ from capr.documents import Annotation, CaprError, Span, read
 from capr.evaluate.split import is_test
 from capr.evaluate.task import Asked, Task, candidates
 from capr.evaluate.terms import Terms
+from capr.segment import opening
 
 SHORTEST = 10
 ABSTRACTS = ("abstract", "introduction", "summary", "")
@@ -33,6 +34,7 @@ def load(data: Path) -> Task:
         fix = "name WikiSectionQA's or WikiSection's JSON, or JSON Lines of articles with labelled sections"
         raise CaprError(f"{data} has no articles. Fix: {fix}.")
     passages: dict[str, str] = {}
+    openings: dict[str, str] = {}
     members: dict[str, list[str]] = {}
     document_of: dict[str, str] = {}
     answers: dict[tuple[str, str], list[str]] = {}
@@ -47,6 +49,7 @@ def load(data: Path) -> Task:
             if len(text) < SHORTEST:
                 continue
             passages[id] = text
+            openings[id] = opening(document.text, section.span.begin)
             document_of[id] = document.id
             members.setdefault(document.id, []).append(id)
             if (aspect := label(section)) is not None:
@@ -61,7 +64,7 @@ def load(data: Path) -> Task:
         best = index.best(re.sub("[/:-]", " ", f"{entity} {heading(aspect)}"), 64)
         listed = candidates(relevant, best, members, document_of)
         asked.append(Asked(str(number), entity, heading(aspect), "", frozenset(relevant), listed, {"aspect": aspect}))
-    return Task("wikisection", passages, asked)
+    return Task("wikisection", passages, asked, openings)
 
 
 def whole(sections: Iterable[Annotation]) -> list[Annotation]:

@@ -29,9 +29,11 @@ class Encoder(Protocol):
 class OnnxEncoder:
     """The encoder of a folder; see `capr.index.onnx`. Queries have a network of their own if there is a query.onnx."""
 
-    def __init__(self, folder: str | os.PathLike[str], threads: int = 0, file: str = "model.onnx") -> None:
+    def __init__(
+        self, folder: str | os.PathLike[str], threads: int = 0, file: str = "model.onnx", pieces: int = 0
+    ) -> None:
         folder = Path(folder)
-        self._model = OnnxModel(folder, "encoder", threads, file)
+        self._model = OnnxModel(folder, "encoder", threads, file, pieces)
         own = file.replace("model", "query")
         self._queries = OnnxModel(folder, "encoder", threads, own) if (folder / own).is_file() else self._model
         manifest = self._model.manifest

@@ -61,12 +61,13 @@ class OnnxModel:
         kind: what it has to be.
         threads: of ONNX Runtime; 0 for as many as there are cores.
         file: the network.
+        pieces: word pieces to read, at most; 0 for as many as the manifest says.
 
     Raises:
         CaprError: a file is missing or is not what it should be.
     """
 
-    def __init__(self, folder: Path, kind: str, threads: int = 0, file: str = "model.onnx") -> None:
+    def __init__(self, folder: Path, kind: str, threads: int = 0, file: str = "model.onnx", pieces: int = 0) -> None:
         import onnxruntime  # takes a while, which those who do without it need not wait
         from tokenizers import Tokenizer
 
@@ -90,7 +91,7 @@ class OnnxModel:
             fact = f"it wants {', '.join(sorted(unknown))}"
             fix = "export it with the inputs input_ids, attention_mask and, if it needs them, token_type_ids"
             raise CaprError(f"the model in {folder} cannot be run: {fact}. Fix: {fix}.")
-        self._tokenizer.enable_truncation(self.manifest.pieces)
+        self._tokenizer.enable_truncation(pieces or self.manifest.pieces)
         self._tokenizer.no_padding()
 
     def run(self, texts: Sequence[str] | Sequence[tuple[str, str]], batch: int = 32) -> Floats:

@@ -56,10 +56,11 @@ class BiEncoder(nn.Module):
 
     def scores(self, queries: Tensor, passages: Tensor, dimensions: int | None = None) -> Tensor:
         """How well each passage answers each query, by their first dimensions: (queries, passages)."""
-        queries, passages = queries[:, :dimensions].float(), passages[:, :dimensions].float()
-        if self.similarity == "cosine":
-            queries, passages = (nn.functional.normalize(vectors, dim=-1) for vectors in (queries, passages))
-        return queries @ passages.T / self.temperature
+        with torch.autocast(queries.device.type, enabled=False):  # 16 bits would make passages equal that are not
+            queries, passages = queries[:, :dimensions].float(), passages[:, :dimensions].float()
+            if self.similarity == "cosine":
+                queries, passages = (nn.functional.normalize(vectors, dim=-1) for vectors in (queries, passages))
+            return queries @ passages.T / self.temperature
 
 
 class Side(nn.Module):

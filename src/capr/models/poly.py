@@ -77,15 +77,16 @@ class PolyEncoder(nn.Module):
     def scores(self, queries: Tensor, passages: tuple[Tensor, Tensor]) -> Tensor:
         """(queries, passages), from the vectors that `query` and `passage` give."""
         tokens, counts = passages  # (passages, pieces, size), (passages, pieces)
-        tokens, queries = tokens.float(), queries.float()
-        products = torch.einsum("qd,pnd->qpn", queries, tokens) * self.scale
-        weights = products.masked_fill(~counts[None], float("-inf")).softmax(-1)  # (queries, passages, pieces)
-        attended = torch.einsum("qpn,pnd->qpd", weights, tokens)  # (queries, passages, size)
-        if self.projection is not None:
-            attended = nn.functional.linear(attended, self.projection.weight.float()).relu()
-        if self.similarity == "cosine":
-            attended, queries = (nn.functional.normalize(vectors, dim=-1) for vectors in (attended, queries))
-        return torch.einsum("qpd,qd->qp", attended, queries) / self.temperature
+        with torch.autocast(queries.device.type, enabled=False):  # 16 bits would make passages equal that are not
+            tokens, queries = tokens.float(), queries.float()
+            products = torch.einsum("qd,pnd->qpn", queries, tokens) * self.scale
+            weights = products.masked_fill(~counts[None], float("-inf")).softmax(-1)  # (queries, passages, pieces)
+            attended = torch.einsum("qpn,pnd->qpd", weights, tokens)  # (queries, passages, size)
+            if self.projection is not None:
+                attended = nn.functional.linear(attended, self.projection.weight.float()).relu()
+            if self.similarity == "cosine":
+                attended, queries = (nn.functional.normalize(vectors, dim=-1) for vectors in (attended, queries))
+            return torch.einsum("qpd,qd->qp", attended, queries) / self.temperature
 
 
 class Query(nn.Module):

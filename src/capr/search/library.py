@@ -61,8 +61,9 @@ class Library:
 
     Args:
         path: the folder; made by the first `add`.
-        encoder: turns texts into vectors: a folder or an `Encoder`; the one that the library remembers, if not given.
-        ranker: re-ranks the best candidates: a folder or a `Ranker`; none, if not given.
+        encoder: turns texts into vectors: a folder, an `Encoder`, or "none"; if not given, the one that the library
+            remembers, and for a new one the one that ships.
+        ranker: re-ranks the best candidates: a folder, a `Ranker`, or "none"; if not given, the one that ships.
         vocabulary: with names of your own.
 
     Example:
@@ -227,10 +228,11 @@ class Library:
         `on_commit` is called with the passages done so far and in all.
         """
         if encoder is not None:
-            self.models = Models(self.path, encoder, self.models.ranker)
+            self.models = self.models.with_encoder(encoder)
+        self.models.begin(self.index, empty=False)
         model = self.models.encoder(self.index)
         if model is None:
-            raise CaprError("no encoder is named. Fix: capr encode LIBRARY --encoder FOLDER.")
+            raise CaprError("there is no encoder to encode with. Fix: capr encode LIBRARY --encoder FOLDER.")
         done = 0
         with self.index.writing() as writer:
             writer.set_encoder(model.identity)
@@ -304,7 +306,8 @@ class Library:
             filters: what passages have to pass, as `Filters.of` reads it. The k best of those that pass are found.
             mode: `lexical` (words), `dense` (meaning) or `hybrid` (both); without an encoder, hybrid is lexical.
             fusion: of both, by `reciprocal` rank or by normalised `scores`.
-            rerank: whether the ranker puts the best candidates in order; if there is one, it does.
+            rerank: whether the ranker puts the best candidates in order; if nobody says, it does in hybrid search, and
+                one that was given does always.
             group: `document` or `patient`: one hit for each, with the others in it.
             neighbours: how many passages before and after each hit to show.
 
@@ -313,12 +316,13 @@ class Library:
         """
         options = Options(k, mode, fusion, group, neighbours)
         if rerank and self.models.ranker is None:
-            raise CaprError("there is no ranker to re-rank with. Fix: name its folder with --ranker.")
+            raise CaprError("there is no ranker to re-rank with. Fix: name its folder, or leave it out.")
         parsed = self._parser.parse(Query(clean(query)) if isinstance(query, str) else query)
         passing = about_entities(self._filters(filters) & self._filters(parsed.filters), parsed)
         notices = [*parsed.notices, *self.index.notices()]
         encoder = self.models.to_search(self.index, mode, notices)
-        ranker = None if rerank is False else self.models.ranker
+        reranking = self.models.wants_ranker(mode) if rerank is None else rerank
+        ranker = self.models.ranker if reranking else None
         hits, done = PassageSearch(self.index, parsed, passing, encoder, ranker, options).hits()
         if not parsed.clauses:
             notices.append("the query has no words to look for")

@@ -21,7 +21,7 @@ from capr.search.rerank import Ranker
 MODES = ("hybrid", "lexical", "dense")
 GROUPS = ("document", "patient")
 DEPTH = 100  # passages that each first stage gives
-RERANKED = 50  # passages that a ranker reads
+RERANKED = 32  # passages that a ranker reads
 LARGEST = 10_000  # hits
 OTHERS = 4  # further hits shown of a group
 Stages = Mapping[str, Mapping[int, Stage]]

@@ -10,7 +10,7 @@ from capr.annotate.mentions import Annotator
 from capr.documents import Document
 from capr.index import Encoder, Entry, Index, Prepared
 from capr.index.digest import content
-from capr.segment import passages
+from capr.segment import passages, under
 
 
 def prepared(document: Document, annotator: Annotator, whole: bytes) -> Prepared:
@@ -35,7 +35,7 @@ def prepared(document: Document, annotator: Annotator, whole: bytes) -> Prepared
 def wording(title: str, entry: Entry) -> str:
     """A passage as an encoder reads it: under its title and its heading, if it does not begin with that."""
     heading = "" if entry.passage.heading_span else entry.passage.heading or ""
-    return "\n".join(part for part in (title, heading, entry.text) if part)
+    return under(entry.text, title, heading)
 
 
 def encoded(batch: Sequence[Prepared], encoder: Encoder, index: Index) -> tuple[list[Prepared], int]:

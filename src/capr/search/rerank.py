@@ -25,8 +25,10 @@ class Ranker(Protocol):
 class OnnxRanker:
     """The ranker of a folder (see `capr.index.onnx`): a cross-encoder with one output."""
 
-    def __init__(self, folder: str | os.PathLike[str], threads: int = 0, file: str = "model.onnx") -> None:
-        self._model = OnnxModel(Path(folder), "ranker", threads, file)
+    def __init__(
+        self, folder: str | os.PathLike[str], threads: int = 0, file: str = "model.onnx", pieces: int = 0
+    ) -> None:
+        self._model = OnnxModel(Path(folder), "ranker", threads, file, pieces)
         outputs = self._model.run([("a", "b")]).shape[1]
         if outputs != 1:
             fact = f"its model gives {outputs} numbers for a pair of texts"
@@ -35,7 +37,7 @@ class OnnxRanker:
     def scores(self, query: str, passages: Sequence[str]) -> list[float]:
         if not passages:
             return []
-        found = self._model.run([(query, passage) for passage in passages], batch=16)
+        found = self._model.run([(query, passage) for passage in passages], batch=8)
         return [float(score) for score in found[:, 0]]
 
 
@@ -53,9 +55,11 @@ class OnnxPoly:
     Reference: see `capr.models.poly`.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], threads: int = 0, file: str = "model.onnx") -> None:
+    def __init__(
+        self, folder: str | os.PathLike[str], threads: int = 0, file: str = "model.onnx", pieces: int = 0
+    ) -> None:
         folder = Path(folder)
-        self._passages = OnnxModel(folder, "poly", threads, file)
+        self._passages = OnnxModel(folder, "poly", threads, file, pieces)
         self._queries = OnnxModel(folder, "poly", threads, file.replace("model", "query"))
         self.manifest = self._passages.manifest
         projection = folder / "projection.npy"

@@ -1,7 +1,7 @@
 """Passages out: sentences, sections by heading, uniform pieces and passages, all as ranges of the document's text."""
 
 from capr.segment.headings import HeadingCounts
-from capr.segment.passages import Passage, passages
+from capr.segment.passages import Passage, opening, passages, under
 from capr.segment.sections import Section, sections
 from capr.segment.sentences import sentences
 from capr.segment.structure import StructureFlags, structure
@@ -12,9 +12,11 @@ __all__ = [
     "Passage",
     "Section",
     "StructureFlags",
+    "opening",
     "passages",
     "sections",
     "sentences",
     "structure",
+    "under",
     "uniform",
 ]

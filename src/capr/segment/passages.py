@@ -11,7 +11,9 @@ from capr.segment.sections import Section, sections
 from capr.segment.sentences import sentences
 
 WORD = re.compile(r"\S+")
+LAST = re.compile(r"\S+$")
 MAX_WORDS = 250
+OPENING = 200  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,27 @@ class Passage:
     def body(self) -> Span:
         """The passage without the heading that it begins with."""
         return Span(min(self.heading_span.end, self.span.end), self.span.end) if self.heading_span else self.span
+
+
+def opening(text: str, begin: int) -> str:
+    """How a text opens, for what begins later in it: its first words, which tell what it is about.
+
+    >>> opening("Gout is a form of arthritis. It is treated with rest.", 29)
+    'Gout is a form of arthritis.'
+    """
+    first = text[: min(begin, OPENING)]
+    if begin > OPENING and not text[OPENING].isspace():
+        first = LAST.sub("", first)
+    return " ".join(first.split())
+
+
+def under(text: str, *above: str) -> str:
+    """A text as models read it, under what tells what it is about: a title, a heading, an opening.
+
+    >>> under("Rest and ice.", "Gout", "", "Treatment")
+    'Gout | Treatment | Rest and ice.'
+    """
+    return " | ".join(part for part in (*above, text) if part)
 
 
 def passages(

@@ -17,9 +17,11 @@ from capr.annotate.mentions import Annotator
 from capr.annotate.names import key, plain_key
 from capr.annotate.query import heading
 from capr.documents import Document, Span
-from capr.segment import passages
+from capr.segment import opening, passages
 
 ENTITIES = ("title", "links", "mentions")
+OVERVIEW = "information"
+PARTS = {"inheritance": "genetics"}  # of which sections often speak under one heading
 MIN_WORDS = 8  # shorter passages say too little to answer anything
 
 
@@ -37,6 +39,7 @@ class Labels:
         heading: of the passage, which its text does not have.
         names: other names of the document's subject, which is the first entity.
         questions: that the source itself asks here, as question-and-answer collections do.
+        opening: of the document, if the passage does not begin it.
     """
 
     document: str
@@ -48,6 +51,7 @@ class Labels:
     heading: str = ""
     names: tuple[str, ...] = ()
     questions: tuple[str, ...] = ()
+    opening: str = ""
 
 
 @dataclass
@@ -61,7 +65,8 @@ class Labeller:
         negated: whether what a text says is *not* there counts as what it speaks of. CAPR did not tell the two apart,
             and names it as its main source of errors.
         max_words: of a passage.
-        cues: whether an article's passage is also labelled with aspects of which only its words speak.
+        cues: whether an article's passage is also labelled with aspects of which only its words speak; an overview
+            speaks of all, and is not.
         aliases: other names of subjects, by title.
         held_out: names of entities on which a model is to be tested: documents about them are not used, and no passage
             is labelled with them.
@@ -107,8 +112,8 @@ class Labeller:
                     found.setdefault(_identity(mention.concept, words), words)
             found = {identity: words for identity, words in found.items() if not self._is_held_out(identity, words)}
             aspects, questions = _asked(document, span, passage.heading or "")
-            if self.cues and title and aspects:
-                aspects = aspects | {name: heading(name) for name in cued(document[span]) if name not in aspects}
+            if self.cues and title and aspects and OVERVIEW not in aspects:
+                aspects = _shown(aspects, cued(document[span]))
             if len(document[span].split()) < MIN_WORDS:
                 self.skipped["too short"] += 1
             elif self._held_out_texts and " ".join(document[span].split()) in self._held_out_texts:
@@ -120,7 +125,10 @@ class Labeller:
             else:
                 above = "" if questions else passage.heading or ""
                 labels = tuple(found.items()), tuple(aspects.items())
-                yield Labels(document.id, span, document[span], *labels, document.title, above, names, questions)
+                yield Labels(
+                    document.id, span, document[span], *labels, document.title, above, names, questions,
+                    opening(document.text, passage.span.begin),
+                )  # fmt: skip
 
     def _title(self, document: Document) -> dict[str, str]:
         """The subject of an article: its title if that is a name, else the names in it.
@@ -155,6 +163,17 @@ def _asked(document: Document, span: Span, heading: str) -> tuple[dict[str, str]
         aspect, question = str(said[-1]["aspect"]), str(said[-1].get("heading", ""))
         return {aspect_of(aspect): aspect}, (question,) if question.endswith("?") else ()
     return {aspect_of(part): part for part in heading.split(" | ") if part.strip()}, ()
+
+
+def _shown(aspects: dict[str, str], cued: Collection[str]) -> dict[str, str]:
+    """The aspects of a passage by its heading, with those that its words show.
+
+    A passage on genetics that speaks of inheritance alone is on that.
+    """
+    for part, whole in PARTS.items():
+        if part in cued and whole not in cued:
+            aspects = {name: words for name, words in aspects.items() if name != whole}
+    return aspects | {name: heading(name) for name in cued if name not in aspects}
 
 
 def _identity(concept: Concept | None, name: str) -> str:

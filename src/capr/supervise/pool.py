@@ -22,7 +22,8 @@ from capr.supervise.labels import Labels
 
 SCHEMA = """
 CREATE TABLE passage (
-    id INTEGER PRIMARY KEY, document TEXT, begin INTEGER, end INTEGER, text TEXT, title TEXT, heading TEXT, labels TEXT
+    id INTEGER PRIMARY KEY, document TEXT, begin INTEGER, end INTEGER, text TEXT, title TEXT, heading TEXT,
+    opening TEXT, labels TEXT
 );
 CREATE TABLE entity (name TEXT, passage INTEGER);
 CREATE TABLE aspect (name TEXT, passage INTEGER);
@@ -48,6 +49,7 @@ class Record:
         text: from begin to end.
         title: of its document.
         heading: that stands over it.
+        opening: of its document.
         entities: identity and words of each.
         aspects: aspect and heading of each.
         names: other names of the first entity.
@@ -61,6 +63,7 @@ class Record:
     text: str
     title: str
     heading: str
+    opening: str
     entities: tuple[tuple[str, str], ...]
     aspects: tuple[tuple[str, str], ...]
     names: tuple[str, ...] = ()
@@ -93,8 +96,9 @@ class Pool:
         self.size = 0
         for self.size, labels in enumerate(passages, 1):
             record = json.dumps([labels.entities, labels.aspects, labels.names, labels.questions])
-            row = (self.size, labels.document, *labels.span, labels.text, labels.title, labels.heading, record)
-            database.execute("INSERT INTO passage VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
+            about = labels.title, labels.heading, labels.opening
+            row = (self.size, labels.document, *labels.span, labels.text, *about, record)
+            database.execute("INSERT INTO passage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
             for table, found in (("entity", labels.entities), ("aspect", labels.aspects)):
                 database.executemany(f"INSERT INTO {table} VALUES (?, ?)", [(name, self.size) for name, _ in found])
             writer.add_document(tantivy.Document(id=self.size, text=labels.text))
@@ -168,7 +172,8 @@ class Pool:
 
 
 def _record(row: Sequence[Any]) -> Record:
-    number, document, begin, end, text, title, heading, labels = row
+    number, document, begin, end, text, title, heading, opening, labels = row
     entities, aspects, names, questions = json.loads(labels)
     carried, about = (tuple((name, words) for name, words in some) for some in (entities, aspects))
-    return Record(number, document, begin, end, text, title, heading, carried, about, tuple(names), tuple(questions))
+    labels = carried, about, tuple(names), tuple(questions)
+    return Record(number, document, begin, end, text, title, heading, opening, *labels)

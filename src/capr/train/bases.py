@@ -15,6 +15,7 @@ from torch import Tensor
 
 from capr.documents import CaprError
 from capr.models.long import window
+from capr.train import from_onnx
 
 MARKERS = ("[QUERY]", "[PASSAGE]")
 Ids = NDArray[np.int32]
@@ -43,7 +44,11 @@ def _loaded(kind: Any, base: str, **options: Any) -> Any:
     logging.set_verbosity_error()  # its warnings that a head is new, which it has to be
     logging.disable_progress_bar()
     try:
+        if from_onnx.is_exported(Path(base)):
+            return from_onnx.load(kind, Path(base), num_labels=options.get("num_labels", 1))
         return kind.from_pretrained(base, **options)
+    except CaprError:
+        raise
     except Exception as error:  # each library has its own
         said = (str(error).splitlines() or [type(error).__name__])[0][:150]
         fix = "name the folder of a Hugging Face encoder (config.json, model.safetensors, tokenizer.json)"

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
 from capr.models.bi import BiEncoder
 from capr.models.cross import CrossEncoder
@@ -18,6 +19,8 @@ from capr.train.bases import Reader
 from capr.train.losses import listwise, taught
 from capr.train.pairs import Draw, Pairs
 
+SHORT = (12, 25, 50)  # words
+KEPT = 4096  # passages, of which a poly-encoder keeps the vectors
 List = tuple[str, Sequence[int], set[int]]  # a query, candidates, those that answer
 
 
@@ -29,7 +32,8 @@ class Reading:
         negatives: hard negatives for each query.
         pieces: of a passage; of query and passage together for a cross-encoder.
         query_pieces: of a query.
-        views: how often passages are read bare, under their heading, and under heading and title.
+        views: how often passages are read bare, and under what (`capr.train.pairs.VIEWS`).
+        short: share of the batches in which passages are cut to their first words, as some sources have short ones.
         false_negatives: whether passages that may answer are left out of the loss.
         query, passage: markers before each.
         context: whether a passage is read with what stands around it.
@@ -39,15 +43,17 @@ class Reading:
     pieces: int = 256
     query_pieces: int = 64
     views: tuple[tuple[str, float], ...] = (("text", 1.0),)
+    short: float = 0.0
     false_negatives: bool = True
     query: str = ""
     passage: str = ""
     context: bool = False
 
     def view(self, draw: random.Random) -> str:
-        """One for a whole batch, so that it does not give the answer away."""
+        """One for a whole batch, so that it does not give the answer away; perhaps with a number of words."""
         names, weights = zip(*self.views, strict=True)
-        return draw.choices(names, weights)[0]
+        name: str = draw.choices(names, weights)[0]
+        return f"{name} {draw.choice(SHORT)}" if self.short and draw.random() < self.short else name
 
 
 @dataclass
@@ -241,13 +247,21 @@ class PolyObjective(Objective):
     @torch.no_grad()
     def ranked(self, pairs: Pairs, lists: Sequence[List], view: str, size: int = 64) -> list[list[float]]:
         reading, found = self.reading, []
+        kept: dict[int, Tensor] = {}  # the vectors that count of passages that were read, as lists share many
         for query, candidates, _ in lists:
+            if len(kept) > KEPT:
+                kept.clear()
+            new = [number for number in dict.fromkeys(candidates) if number not in kept]
+            for begin in range(0, len(new), size):
+                part = new[begin : begin + size]
+                tokens, counts = self.model.passage(**self._read(part, view, pairs))
+                kept |= {number: tokens[row][counts[row]] for row, number in enumerate(part)}
+            rows = [kept[number] for number in candidates]
+            lengths = torch.tensor([len(row) for row in rows], device=rows[0].device)
+            tokens = pad_sequence(rows, batch_first=True)  # (candidates, pieces, size)
+            counts = torch.arange(tokens.shape[1], device=tokens.device) < lengths[:, None]
             asked = self.model.query(**self.reader.read([reading.query + query], reading.query_pieces))
-            scores: list[float] = []
-            for begin in range(0, len(candidates), size):
-                passages = self.model.passage(**self._read(candidates[begin : begin + size], view, pairs))
-                scores += self.model.scores(asked, passages)[0].tolist()
-            found.append(scores)
+            found.append(self.model.scores(asked, (tokens, counts))[0].tolist())
         return found
 
 

@@ -19,10 +19,11 @@ from pathlib import Path
 from capr.annotate.query import Query
 from capr.annotate.vocabulary import Vocabulary
 from capr.documents import CaprError
+from capr.segment import under
 from capr.supervise.examples import KINDS, examples
 from capr.supervise.pool import Pool
 
-VIEWS = ("text", "heading", "title")
+VIEWS = ("text", "opening", "heading", "title")
 NAMES = 8  # other names of an entity that are used
 REACH = 16_000  # characters on either side of a passage
 
@@ -39,11 +40,21 @@ class Text:
     aspects: tuple[str, ...] = ()
     before: str = ""
     after: str = ""
+    opening: str = ""
 
     def view(self, kind: str) -> str:
-        """The passage as a model reads it: the bare text, under its heading, or also under the document's title."""
-        above = {"text": (), "heading": (self.heading,), "title": (self.title, self.heading)}[kind]
-        return "\n".join(part for part in (*above, self.text) if part)
+        """The passage as a model reads it: bare, under the document's opening, its heading, or title and heading.
+
+        After a blank may stand how many of its first words are read.
+
+        >>> Text("d", "Gout", "Treatment", "Rest and ice help.").view("title 2")
+        'Gout | Treatment | Rest and'
+        """
+        name, _, words = kind.partition(" ")
+        above = {
+            "text": (), "opening": (self.opening,), "heading": (self.heading,), "title": (self.title, self.heading)
+        }[name]  # fmt: skip
+        return under(" ".join(self.text.split()[: int(words)]) if words else self.text, *above)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +123,7 @@ class Pairs:
                 record.text,
                 tuple(entity for entity, _ in record.entities),
                 tuple(aspect for aspect, _ in record.aspects),
+                opening=record.opening,
             )
             for record in records
         ]

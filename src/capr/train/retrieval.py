@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from capr.documents import CaprError
 from capr.models.bi import BiEncoder, Side
@@ -20,7 +19,8 @@ from capr.models.cross import CrossEncoder, Pair
 from capr.models.layers import cut
 from capr.models.long import LongEncoder
 from capr.models.poly import PolyEncoder, Query, Tokens
-from capr.train import card
+from capr.search.models import shipped
+from capr.train import card, from_onnx
 from capr.train.bases import MARKERS, Reader, add_markers, load_classifier, load_encoder, load_tokenizer
 from capr.train.export import Exported, export
 from capr.train.loop import Report, Schedule, fit
@@ -29,6 +29,7 @@ from capr.train.pairs import Pairs
 
 FEWEST = 8  # passages to train on
 LISTS = 500  # queries to validate with
+CHECKED = 50  # of them, each of 24 passages, to compare what was exported with torch
 CHECKPOINT = "torch"
 
 
@@ -38,7 +39,8 @@ class Recipe:
 
     Attributes:
         kind: `bi`, `poly` or `cross`.
-        base: a Hugging Face encoder, by path or name; a folder that was trained here, to go on with it.
+        base: a Hugging Face encoder, by path or name; a folder that was trained here, to go on with it; `encoder` or
+            `ranker`, those that ship.
         layers: how many to keep; 0 for all.
         shared: whether queries and passages have one encoder.
         markers: whether `[QUERY]` and `[PASSAGE]` tell the two apart.
@@ -83,8 +85,11 @@ def train(
     out: Path,
     resume: bool = False,
     progress: Callable[[Report], None] = lambda report: None,
+    onnx: bool = True,
 ) -> dict[str, float]:
     """Trains, validates, exports and describes a model; gives its scores on the validation split.
+
+    Without `onnx` it is not exported: a model to go on with, or a teacher, need not be.
 
     Raises:
         CaprError: there is too little to learn from, the base cannot be used, or training went wrong.
@@ -100,7 +105,7 @@ def train(
     batch = min(schedule.batch, len(learn.by_passage()))
     schedule = replace(schedule, batch=batch)
     if not resume:
-        for old in ("checkpoint.pt", "query.onnx", "query.fp32.onnx", "projection.npy"):
+        for old in ("checkpoint.pt", "projection.npy", *(path.name for path in out.glob("*.onnx"))):
             (out / old).unlink(missing_ok=True)  # of another model that was trained here
     scores = fit(objective, schedule, (held, lists), out, resume, progress)
     if int(os.environ.get("RANK", 0)):
@@ -108,9 +113,13 @@ def train(
     tokenizer = objective.reader.tokenizer
     out.mkdir(parents=True, exist_ok=True)
     tokenizer.save(str(out / "tokenizer.json"))
-    save(objective, recipe, out)
+    keep(objective, recipe, out)
     write_manifest(objective, recipe, out)
-    checked = check(objective, out, held, lists[:50])
+    checked = {}
+    if onnx and not recipe.context:  # ONNX cannot express how a Longformer pads, so torch alone runs it
+        export_networks(objective, recipe, out)
+        some = [(query, candidates[:24], answers) for query, candidates, answers in lists[:CHECKED]]
+        checked = check(objective, out, held, some)
     data = {
         "documents": len({text.document for text in pairs.passages}), "passages": len(pairs.passages),
         "draws": len(pairs.draws), "validation queries": len(lists),
@@ -125,9 +134,7 @@ def train(
 
 def build(pairs: Pairs, recipe: Recipe, reading: Reading, device: str) -> Objective:
     """The model of a recipe and what it learns from."""
-    base = recipe.base
-    if (Path(base) / CHECKPOINT).is_dir():
-        base = str(Path(base) / CHECKPOINT)
+    base = _base(recipe)
     tokenizer = load_tokenizer(base)
     if recipe.kind == "cross":
         classifier = load_classifier(base)
@@ -160,6 +167,21 @@ def build(pairs: Pairs, recipe: Recipe, reading: Reading, device: str) -> Object
     return BiObjective(model, pairs, reader, reading, recipe.dimensions, teacher)
 
 
+def _base(recipe: Recipe) -> str:
+    """Where the weights of a base lie."""
+    folder = Path(recipe.base)
+    if recipe.base in ("encoder", "ranker") and not folder.is_dir():
+        folder = shipped(recipe.base)
+    elif not folder.is_dir():
+        return recipe.base
+    if (folder / CHECKPOINT).is_dir():
+        return str(folder / CHECKPOINT)
+    if from_onnx.is_exported(folder) and (folder / "query.onnx").is_file():
+        fix = f"train it again, and keep the folder {CHECKPOINT}"
+        raise CaprError(f"{folder} has its two networks in ONNX alone, which is not enough. Fix: {fix}.")
+    return str(folder)
+
+
 def _go_on(model: BiEncoder | PolyEncoder, base: Path, recipe: Recipe) -> None:
     """Gives a model what else a base that was trained here has: an encoder of queries, an attention."""
     if not recipe.shared and (base / "query").is_dir():
@@ -177,6 +199,8 @@ def load_teacher(folder: str, device: str) -> CrossObjective:
     """A cross-encoder that was trained here."""
     kept = Path(folder) / CHECKPOINT
     if not kept.is_dir():
+        kept = Path(folder)
+    if not (kept / "config.json").is_file() or not (Path(folder) / "manifest.json").is_file():
         fix = "name the folder of a ranker that capr train cross has made"
         raise CaprError(f"{folder} is no teacher: it has no {CHECKPOINT}. Fix: {fix}.")
     classifier = load_classifier(str(kept))
@@ -193,40 +217,38 @@ def _cut_inside(classifier: Any, layers: int) -> None:
     classifier.config.num_hidden_layers = layers
 
 
-def save(objective: Objective, recipe: Recipe, out: Path) -> None:
-    """Writes the weights: for torch, to go on with or to teach, and as ONNX in 32 and 8 bits, to search with."""
-    model, names = objective.model, objective.reader.names
-    kept = out / CHECKPOINT
+def keep(objective: Objective, recipe: Recipe, out: Path) -> None:
+    """Writes the weights for torch, to go on with or to teach."""
+    model, kept = objective.model, out / CHECKPOINT
     shutil.rmtree(kept, ignore_errors=True)
-    example = tuple(torch.ones(2, 8, dtype=torch.long) for _ in names)
-    axes = {name: {0: "texts", 1: "pieces"} for name in names}
     if isinstance(model, CrossEncoder):
         model.classifier.save_pretrained(kept)
-        export(Pair(model, names), example, axes, out)
     elif isinstance(model, BiEncoder | PolyEncoder):
         _inner(model.passage_encoder).save_pretrained(kept)
         if not recipe.shared:
             _inner(model.query_encoder).save_pretrained(kept / "query")
         if isinstance(model, PolyEncoder):
             torch.save({k: v for k, v in model.state_dict().items() if "encoder." not in k}, kept / "poly.pt")
-        if not recipe.context:  # ONNX cannot express how a Longformer pads
-            _export_sides(model, recipe, names, example, axes, out)
+    shutil.copy(kept / "config.json", out / "config.json")
     shutil.copy(out / "tokenizer.json", kept / "tokenizer.json")
 
 
-def _export_sides(
-    model: BiEncoder | PolyEncoder, recipe: Recipe, names: tuple[str, ...], example: tuple[Tensor, ...],
-    axes: dict[str, dict[int, str]], out: Path,
-) -> None:  # fmt: skip
-    if isinstance(model, BiEncoder):
+def export_networks(objective: Objective, recipe: Recipe, out: Path) -> None:
+    """Writes the weights as ONNX in 32 and 8 bits, to search with."""
+    model, names = objective.model, objective.reader.names
+    example = tuple(torch.ones(2, 8, dtype=torch.long) for _ in names)
+    axes = {name: {0: "texts", 1: "pieces"} for name in names}
+    if isinstance(model, CrossEncoder):
+        export(Pair(model, names), example, axes, out)
+    elif isinstance(model, BiEncoder):
         export(Side(model, model.passage_encoder, names), example, axes, out)
         if not recipe.shared:
             export(Side(model, model.query_encoder, names), example, axes, out, "query")
-        return
-    export(Tokens(model, names), example, axes, out)
-    export(Query(model, names), example, axes, out, "query")
-    if model.projection is not None:
-        np.save(out / "projection.npy", model.projection.weight.detach().cpu().float().numpy())
+    elif isinstance(model, PolyEncoder):
+        export(Tokens(model, names), example, axes, out)
+        export(Query(model, names), example, axes, out, "query")
+        if model.projection is not None:
+            np.save(out / "projection.npy", model.projection.weight.detach().cpu().float().numpy())
 
 
 def _inner(encoder: Any) -> Any:
@@ -257,8 +279,6 @@ def check(objective: Objective, out: Path, pairs: Pairs, lists: Sequence[List]) 
     Raises:
         CaprError: in 32 bits they do not agree, so that the export is wrong.
     """
-    if objective.reading.context:
-        return {}  # such a model is run by torch alone
     model = objective.model.to("cpu").float().eval()
     objective.reader.device = "cpu"
     wanted = [max(range(len(scores)), key=scores.__getitem__) for scores in objective.ranked(pairs, lists, "text")]
