@@ -52,7 +52,7 @@ MODELS = {
     "wikipedia-bi": Model(Recipe("bi", BGE), ("wikipedia",), SLOW, BI, (*ARTICLES, "wording")),
     "wikipedia-separate": Model(Recipe("bi", BGE, shared=False), ("wikipedia",), replace(SLOW, epochs=4), BI),
     "wikipedia-poly": Model(Recipe("poly", BGE), ("wikipedia",), replace(SLOW, epochs=4), BI),
-    "wikipedia-cross": Model(Recipe("cross", MINILM), ("wikipedia",), LISTS, CROSS),
+    "wikipedia-cross": Model(Recipe("cross", MINILM), ("wikipedia",), LISTS, CROSS, ("wording", *ARTICLES)),
     "encoder": Model(
         Recipe("bi", "wikipedia-bi", licence="CC BY-SA"), SHIP, replace(SLOW, epochs=3), replace(BI, views=ABOVE),
         (*ARTICLES, *NOTES), ship=True,
@@ -121,7 +121,7 @@ def rank(name, recipe, model, tasks, out, say):
         texts = zip(read["passages"], read["openings"], strict=True)
         passages = Pairs([Text(text=text, opening=opening) for text, opening in texts], [])
         forms = {"tuple": 0}
-        if task == "wording":
+        if task == "wording" and recipe.kind == "bi":
             forms |= {f"wording{place}": place for place in range(1, len(read["asked"][0]["wordings"]))}
         if any(one["question"] for one in read["asked"]):
             forms["question"] = None

@@ -19,7 +19,7 @@ import numpy as np
 
 from capr.documents import CaprError
 from capr.index import OnnxEncoder
-from capr.index.onnx import any_manifest
+from capr.index.onnx import FILES, any_manifest
 from capr.search.models import load_model
 from capr.search.rerank import OnnxPoly
 
@@ -42,7 +42,7 @@ class Timing(NamedTuple):
 def timings(folders: Sequence[Path], device: str, sizes: Sequence[int] = SIZES, repeats: int = 5) -> Iterator[Timing]:
     """The time of each model for each number of passages."""
     for folder in folders:
-        kind = any_manifest(folder).kind
+        kind = any_manifest(folder, needed=FILES[1:] if device == "cuda" else FILES).kind
         asked = on_gpu(folder, kind) if device == "cuda" else on_cpu(folder)
         for size in sizes:
             once = asked(size)

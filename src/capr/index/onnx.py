@@ -152,9 +152,9 @@ def read_manifest(folder: Path, kind: str) -> Manifest:
     return manifest
 
 
-def any_manifest(folder: Path, kind: str = "model") -> Manifest:
-    """The manifest of a folder that holds a model."""
-    for name in FILES:
+def any_manifest(folder: Path, kind: str = "model", needed: Sequence[str] = FILES) -> Manifest:
+    """The manifest of a folder that holds a model, and what else is needed."""
+    for name in needed:
         if not (folder / name).is_file():
             raise CaprError(f"{folder} is no {kind}: it has no {name}. Fix: {FIX}.")
     try:

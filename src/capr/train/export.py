@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,11 @@ def export(
             dynamic_axes={**axes, "scores": next(iter(axes.values()))}, opset_version=17, dynamo=False,
         )  # fmt: skip
     operations = ["MatMul", "Gather", "LSTM"]
-    quantize_dynamic(whole, small, op_types_to_quantize=operations, weight_type=QuantType.QInt8, per_channel=True)
+    logging.disable(logging.WARNING)  # of the quantizer, that shapes could be inferred before, which changes nothing
+    try:
+        quantize_dynamic(whole, small, op_types_to_quantize=operations, weight_type=QuantType.QInt8, per_channel=True)
+    finally:
+        logging.disable(logging.NOTSET)
 
 
 class Exported(nn.Module):
