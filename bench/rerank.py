@@ -15,6 +15,7 @@ from statistics import median
 
 from capr import Library, samples
 from capr.search.models import load_ranker, shipped
+from capr.segment import under
 
 
 def main():
@@ -60,7 +61,7 @@ def candidates(queries, passages):
         for question in asked:
             hits = library.search(question.replace('"', " "), passages, mode="lexical").hits
             if len(hits) == passages:
-                lists.append((question, [f"{hit.title} | {hit.text}" for hit in hits]))
+                lists.append((question, [under(hit.text, hit.title) for hit in hits]))
             if len(lists) == queries:
                 break
         library.close()

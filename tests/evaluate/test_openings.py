@@ -114,7 +114,8 @@ def test_the_command_shows_models_the_context_and_leaves_the_candidates(protocol
         runs.append({(query, id): float(score) for query, _, id, _, score, _ in lines})
         texts.append([json.loads(line)["text"] for line in files["passages"].read_text().splitlines()])
     assert [one["protocol"] for one in told] == [name, f"{name}, with openings"]
-    assert texts == [list(task.passages.values()), list(task.with_openings().passages.values())]
+    # as they stand in their documents, so that training leaves them out
+    assert texts == [list(task.passages.values())] * 2
     assert (tmp_path / "qrels0").read_text() == (tmp_path / "qrels1").read_text()
     assert runs[0].keys() == runs[1].keys() == {(asked.id, id) for asked in task.asked for id in asked.candidates}
     for (query, id), score in runs[0].items():

@@ -7,7 +7,18 @@ import pytest
 
 from capr.documents import CaprError
 from capr.evaluate import scorers
-from capr.evaluate.scorers import EncoderScorer, Fused, RankerScorer, Reranked, TermScorer, load, ranked, term_query
+from capr.evaluate.measures import write_run
+from capr.evaluate.scorers import (
+    EncoderScorer,
+    Fused,
+    RankerScorer,
+    Reranked,
+    RunScorer,
+    TermScorer,
+    load,
+    ranked,
+    term_query,
+)  # fmt: skip
 from capr.evaluate.task import Asked, Task
 from capr.evaluate.terms import Terms
 from capr.index import OnnxEncoder
@@ -192,3 +203,32 @@ def test_progress_ends_at_its_total(toy, kind, request):
     load(name).run(toy, "tuple", lambda done, total: told.append((done, total)))
     assert told[-1][0] == told[-1][1]
     assert [done for done, _ in told] == sorted(done for done, _ in told)
+
+
+def test_a_ranking_made_elsewhere_ranks_as_the_model_that_made_it(toy, tiny_encoder, tiny_ranker, tmp_path):
+    places = {id: place for place, id in enumerate(toy.passages)}
+    runs = {}
+    for name, folder in (("encoder", tiny_encoder), ("ranker", tiny_ranker)):
+        runs[name] = load(str(folder)).run(toy, "tuple", silent)
+        write_run(runs[name], toy, tmp_path / f"{name}.run", name)
+    first, last = (str(tmp_path / f"{name}.run") for name in runs)
+    for models, elsewhere in (
+        (str(tiny_encoder), first),
+        (f"bm25+{tiny_encoder}", f"bm25+{first}"),
+        (f"bm25+{tiny_encoder}>{tiny_ranker}", f"bm25+{first}>{last}"),
+    ):
+        one, other = (load(name).run(toy, "tuple", silent) for name in (models, elsewhere))
+        for asked in toy.asked:
+            assert ranked(one[asked.id], places) == ranked(other[asked.id], places)
+
+
+def test_what_a_ranking_made_elsewhere_does_not_have_comes_last(toy, tmp_path):
+    path = tmp_path / "some.run"
+    path.write_text("1 Q0 b 1 0.5 some\n1 Q0 d 2 0.4 some\n")
+    found = RunScorer(path).of(toy, "tuple", {"1": ("c", "d", "b")}, silent)
+    assert sorted(found["1"], key=lambda id: -found["1"][id]) == ["b", "d", "c"]
+
+
+def test_a_ranking_that_is_not_there_is_told(tmp_path):
+    with pytest.raises(CaprError, match=r"there is no .*none\.run\. Fix: name a run"):
+        load(str(tmp_path / "none.run"))

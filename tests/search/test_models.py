@@ -50,24 +50,6 @@ def weights(tmp_path, monkeypatch):
     return ship
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "library"
-
-
-@pytest.fixture
-def opened(path):
-    libraries = []
-
-    def again(**options):
-        libraries.append(Library(path, **options))
-        return libraries[-1]
-
-    yield again
-    for library in libraries:
-        library.close()
-
-
 def stages(results):
     return {name for hit in results for name in hit.stages}
 

@@ -3,7 +3,7 @@
 python tools/weights/train.py PAIRS BASES OUT MODEL…
 
 PAIRS is what pairs.py has made, BASES a folder with the Hugging Face checkpoints bge-small-en-v1.5 and
-ms-marco-MiniLM-L-12-v2; each model goes to OUT/MODEL, its rankings to OUT/rankings, which table.py reads. A model that
+ms-marco-MiniLM-L-12-v2; each model goes to OUT/MODEL, its rankings to OUT/rankings, which runs.py reads. A model that
 another begins with, or learns from, has to be there. What is there already is not made again, and a run that was
 interrupted goes on from its last checkpoint.
 """

@@ -13,6 +13,7 @@ from rich import box
 from rich.table import Table
 
 from capr.cli import inputs
+from capr.cli.options import spread
 from capr.documents import CaprError
 
 if TYPE_CHECKING:
@@ -48,31 +49,28 @@ Limit = Annotated[int, typer.Option("--limit", min=0, help="Ask only so many que
 class Wanted:
     """What is to be written besides the table."""
 
-    run: Path | None = None
-    qrels: Path | None = None
-    against: Path | None = None
-    per_query: Path | None = None
-    plot: Path | None = None
-    entities: Path | None = None
-    passages: Path | None = None
-    as_json: bool = False
+    run: RunFile = None
+    qrels: Qrels = None
+    against: Against = None
+    per_query: PerQuery = None
+    plot: Plot = None
+    as_json: inputs.Json = False
 
 
-def medquad(
-    data: Data,
-    model: Model,
-    queries: Queries = "tuple",
-    opening: Opening = False,
-    limit: Limit = 0,
-    run: RunFile = None,
-    qrels: Qrels = None,
-    against: Against = None,
-    per_query: PerQuery = None,
-    plot: Plot = None,
-    entities: Entities = None,
-    passages: Passages = None,
-    as_json: inputs.Json = False,
-) -> None:
+@dataclass(frozen=True)
+class Asking:
+    """Which models are asked for what, and what of the test is to be written."""
+
+    data: Data
+    model: Model
+    queries: Queries = "tuple"
+    limit: Limit = 0
+    entities: Entities = None
+    passages: Passages = None
+
+
+@spread
+def medquad(asking: Asking, wanted: Wanted, opening: Opening = False) -> None:
     """MedQuAD's test by the protocol of CDV and CAPR: 3,293 queries, at most 64 candidates each.
 
     --data is a folder with medquad (the XML files) and cdv (the annotations).
@@ -81,26 +79,11 @@ def medquad(
     """
     from capr.evaluate.medquad import load
 
-    wanted = Wanted(run, qrels, against, per_query, plot, entities, passages, as_json)
-    task = load(data)
-    _measure(task.with_openings() if opening else task, model, queries, limit, wanted)
+    _measure(load(asking.data), asking, wanted, opening)
 
 
-def wikisection(
-    data: Data,
-    model: Model,
-    queries: Queries = "tuple",
-    opening: Opening = False,
-    limit: Limit = 0,
-    run: RunFile = None,
-    qrels: Qrels = None,
-    against: Against = None,
-    per_query: PerQuery = None,
-    plot: Plot = None,
-    entities: Entities = None,
-    passages: Passages = None,
-    as_json: inputs.Json = False,
-) -> None:
+@spread
+def wikisection(asking: Asking, wanted: Wanted, opening: Opening = False) -> None:
     """Sections of articles, asked for by title and label as in CDV; of JSON Lines, a fifth of the articles.
 
     --data is WikiSectionQA's or WikiSection's JSON, or articles as JSON Lines.
@@ -109,27 +92,16 @@ def wikisection(
     """
     from capr.evaluate.wikisection import load
 
-    wanted = Wanted(run, qrels, against, per_query, plot, entities, passages, as_json)
-    task = load(data)
-    _measure(task.with_openings() if opening else task, model, queries, limit, wanted)
+    _measure(load(asking.data), asking, wanted, opening)
 
 
+@spread
 def notes(
-    data: Data,
-    model: Model,
+    asking: Asking,
+    wanted: Wanted,
     shown: Annotated[bool, typer.Option("--shown/--hidden", help="Whether models see a passage's heading.")] = False,
     part: Annotated[str, typer.Option("--part", help="test (a fifth of the notes) or all.")] = "test",
     seed: Annotated[int, typer.Option("--seed", help="Of the queries and candidates that are drawn.")] = 0,
-    queries: Queries = "tuple",
-    limit: Limit = 0,
-    run: RunFile = None,
-    qrels: Qrels = None,
-    against: Against = None,
-    per_query: PerQuery = None,
-    plot: Plot = None,
-    entities: Entities = None,
-    passages: Passages = None,
-    as_json: inputs.Json = False,
 ) -> None:
     """Clinical notes as in CAPR: a query per passage from its own labels, that passage and 63 others at random.
 
@@ -141,22 +113,11 @@ def notes(
 
     if part not in ("test", "all"):
         raise CaprError(f"--part knows no {part!r}. Fix: use test or all.")
-    task = load(data, shown, part, seed)
-    wanted = Wanted(run, qrels, against, per_query, plot, entities, passages, as_json)
-    _measure(task, model, queries, limit, wanted)
+    _measure(load(asking.data, shown, part, seed), asking, wanted)
 
 
-def beir(
-    data: Data,
-    model: Model,
-    limit: Limit = 0,
-    run: RunFile = None,
-    qrels: Qrels = None,
-    against: Against = None,
-    per_query: PerQuery = None,
-    plot: Plot = None,
-    as_json: inputs.Json = False,
-) -> None:
+@spread
+def beir(data: Data, model: Model, wanted: Wanted, limit: Limit = 0) -> None:
     """Any BEIR folder through a library: every query over the whole corpus.
 
     --data has corpus.jsonl, queries.jsonl and qrels.tsv or qrels/test.tsv.
@@ -168,19 +129,11 @@ def beir(
     def asked(name: str, progress: Progress) -> tuple[Task, Run]:
         return through(data, name, progress, limit=limit)
 
-    _report(asked, model, "question", Wanted(run, qrels, against, per_query, plot, as_json=as_json))
+    _report(asked, model, "question", wanted)
 
 
-def samples(
-    model: Model,
-    queries: Queries = "question",
-    run: RunFile = None,
-    qrels: Qrels = None,
-    against: Against = None,
-    per_query: PerQuery = None,
-    plot: Plot = None,
-    as_json: inputs.Json = False,
-) -> None:
+@spread
+def samples(model: Model, wanted: Wanted, queries: Queries = "question") -> None:
     """The questions that ship, through a library.
 
     Example: capr evaluate samples --model bm25
@@ -192,7 +145,7 @@ def samples(
     def asked(name: str, progress: Progress) -> tuple[Task, Run]:
         return shipped_samples(name, queries, progress)
 
-    _report(asked, model, queries, Wanted(run, qrels, against, per_query, plot, as_json=as_json))
+    _report(asked, model, queries, wanted)
 
 
 def _form(queries: str) -> None:
@@ -202,19 +155,25 @@ def _form(queries: str) -> None:
         raise CaprError(f"--queries knows no {queries!r}. Fix: use {' or '.join(FORMS)}.")
 
 
-def _measure(task: Task, models: list[str], queries: str, limit: int, wanted: Wanted) -> None:
+def _measure(task: Task, asking: Asking, wanted: Wanted, opening: bool = False) -> None:
     from capr.evaluate.scorers import load
 
-    _form(queries)
-    if limit and (wanted.entities or wanted.passages):
+    _form(asking.queries)
+    if asking.limit and (asking.entities or asking.passages):
         raise CaprError("--entities and --passages are of the whole test. Fix: leave out --limit.")
-    if limit:
-        task = replace(task, asked=task.asked[:limit])
+    if asking.limit:
+        task = replace(task, asked=task.asked[: asking.limit])
+    read = task.with_openings() if opening else task
 
     def asked(name: str, progress: Progress) -> tuple[Task, Run]:
-        return task, load(name).run(task, queries, progress)
+        return read, load(name).run(read, asking.queries, progress)
 
-    _report(asked, models, queries, wanted)
+    _report(asked, asking.model, asking.queries, wanted)
+    if asking.passages:
+        lines = (json.dumps({"id": id, "text": text}, ensure_ascii=False) for id, text in task.passages.items())
+        asking.passages.write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    if asking.entities:
+        asking.entities.write_text("".join(f"{name}\n" for name in sorted(task.entities)), "utf-8")
 
 
 def _report(
@@ -249,11 +208,6 @@ def _report(
     assert task is not None
     if wanted.qrels:
         measures.write_qrels(task, wanted.qrels)
-    if wanted.passages:
-        lines = (json.dumps({"id": id, "text": text}, ensure_ascii=False) for id, text in task.passages.items())
-        wanted.passages.write_text("".join(f"{line}\n" for line in lines), "utf-8")
-    if wanted.entities:
-        wanted.entities.write_text("".join(f"{name}\n" for name in sorted(task.entities)), "utf-8")
     if wanted.plot:
         from capr.evaluate.plots import plot as draw
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from capr.cli import inputs
+from capr.cli.options import spread
 from capr.documents import CaprError
 
 if TYPE_CHECKING:
@@ -48,24 +49,29 @@ Licence = Annotated[str, typer.Option("--licence", help="Of the documents, for t
 class Common:
     """What all three commands are given."""
 
-    files: list[str]
-    output: Path
-    part: str
-    cues: bool
-    without: Path | None
-    without_passages: Path | None
-    aliases: Path | None
-    views: str
-    resume: bool
-    format: str | None
-    column: list[str] | None
-    vocabulary: list[Path] | None
+    files: inputs.Files
+    output: Output
+    base: Base
+    layers: Layers = 0
+    views: Views = "text=1,opening=1,heading=1,title=1"
+    patience: Patience = 3
+    seed: Seed = 1
+    resume: Resume = False
+    device: Device = None
+    licence: Licence = ""
+    part: Part = "all"
+    cues: inputs.Cues = True
+    without: inputs.Without = None
+    without_passages: inputs.WithoutPassages = None
+    aliases: inputs.Aliases = None
+    vocabulary: inputs.VocabularyTables = None
+    format: inputs.Format = None
+    column: inputs.Column = None
 
 
+@spread
 def bi(
-    files: inputs.Files,
-    output: Output,
-    base: Base,
+    common: Common,
     shared: Shared = True,
     markers: Markers = False,
     pooling: Annotated[str, typer.Option("--pooling", help="cls or mean.")] = "cls",
@@ -78,26 +84,11 @@ def bi(
         str | None, typer.Option("--teacher", metavar="FOLDER", help="A ranker whose rankings are learned, too.")
     ] = None,
     context: Context = False,
-    layers: Layers = 0,
     epochs: Epochs = 6,
     batch: Batch = 64,
     learning_rate: LearningRate = 5e-5,
     negatives: Negatives = 3,
     pieces: Pieces = 256,
-    views: Views = "text=1,opening=1,heading=1,title=1",
-    patience: Patience = 3,
-    seed: Seed = 1,
-    resume: Resume = False,
-    device: Device = None,
-    licence: Licence = "",
-    part: Part = "all",
-    cues: inputs.Cues = True,
-    without: inputs.Without = None,
-    without_passages: inputs.WithoutPassages = None,
-    aliases: inputs.Aliases = None,
-    vocabulary: inputs.VocabularyTables = None,
-    format: inputs.Format = None,
-    column: inputs.Column = None,
 ) -> None:
     """Train a bi-encoder from documents: no labels are needed. It makes the vectors of a library.
 
@@ -114,21 +105,17 @@ def bi(
     _one_of("--pooling", pooling, ("cls", "mean"))
     _one_of("--similarity", similarity, ("cosine", "dot"))
     recipe = {
-        "kind": "bi", "base": base, "layers": layers, "shared": shared, "markers": markers, "pooling": pooling,
+        "kind": "bi", "shared": shared, "markers": markers, "pooling": pooling,
         "similarity": similarity, "temperature": temperature, "dimensions": nested,
-        "teachers": (teacher,) if teacher else (), "context": context, "licence": licence,
+        "teachers": (teacher,) if teacher else (), "context": context,
     }  # fmt: skip
-    schedule = _schedule(epochs, batch, learning_rate, patience, seed, device)
-    common = Common(
-        files, output, part, cues, without, without_passages, aliases, views, resume, format, column, vocabulary
-    )
+    schedule = {"epochs": epochs, "batch": batch, "learning_rate": learning_rate}
     _train(common, recipe, {"negatives": negatives, "pieces": pieces}, schedule)
 
 
+@spread
 def poly(
-    files: inputs.Files,
-    output: Output,
-    base: Base,
+    common: Common,
     shared: Shared = True,
     markers: Markers = False,
     project: Annotated[
@@ -139,26 +126,11 @@ def poly(
     similarity: Annotated[str, typer.Option("--similarity", help="dot or cosine.")] = "dot",
     temperature: Annotated[float, typer.Option("--temperature", help="By which scores are divided.")] = 1.0,
     context: Context = False,
-    layers: Layers = 0,
     epochs: Epochs = 6,
     batch: Batch = 32,
     learning_rate: LearningRate = 5e-5,
     negatives: Negatives = 3,
     pieces: Pieces = 256,
-    views: Views = "text=1,opening=1,heading=1,title=1",
-    patience: Patience = 3,
-    seed: Seed = 1,
-    resume: Resume = False,
-    device: Device = None,
-    licence: Licence = "",
-    part: Part = "all",
-    cues: inputs.Cues = True,
-    without: inputs.Without = None,
-    without_passages: inputs.WithoutPassages = None,
-    aliases: inputs.Aliases = None,
-    vocabulary: inputs.VocabularyTables = None,
-    format: inputs.Format = None,
-    column: inputs.Column = None,
 ) -> None:
     """Train a poly-encoder from documents: a ranker that keeps the token vectors of passages.
 
@@ -168,21 +140,16 @@ def poly(
     """
     _one_of("--similarity", similarity, ("dot", "cosine"))
     recipe = {
-        "kind": "poly", "base": base, "layers": layers, "shared": shared, "markers": markers, "project": project,
+        "kind": "poly", "shared": shared, "markers": markers, "project": project,
         "scaled": scaled, "codes": codes, "similarity": similarity, "temperature": temperature, "context": context,
-        "licence": licence,
     }  # fmt: skip
-    schedule = _schedule(epochs, batch, learning_rate, patience, seed, device)
-    common = Common(
-        files, output, part, cues, without, without_passages, aliases, views, resume, format, column, vocabulary
-    )
+    schedule = {"epochs": epochs, "batch": batch, "learning_rate": learning_rate}
     _train(common, recipe, {"negatives": negatives, "pieces": pieces}, schedule)
 
 
+@spread
 def cross(
-    files: inputs.Files,
-    output: Output,
-    base: Base,
+    common: Common,
     teacher: Annotated[
         list[str] | None,
         typer.Option("--teacher", metavar="FOLDER", help="A ranker whose rankings are learned, too; may be repeated."),
@@ -190,26 +157,11 @@ def cross(
     hard: Annotated[
         float, typer.Option("--hard", help="How much what is known to answer counts beside a teacher's opinion.")
     ] = 0.3,
-    layers: Layers = 0,
     epochs: Epochs = 3,
     batch: Batch = 16,
     learning_rate: LearningRate = 4e-5,
     negatives: Negatives = 15,
     pieces: Pieces = 288,
-    views: Views = "text=1,opening=1,heading=1,title=1",
-    patience: Patience = 3,
-    seed: Seed = 1,
-    resume: Resume = False,
-    device: Device = None,
-    licence: Licence = "",
-    part: Part = "all",
-    cues: inputs.Cues = True,
-    without: inputs.Without = None,
-    without_passages: inputs.WithoutPassages = None,
-    aliases: inputs.Aliases = None,
-    vocabulary: inputs.VocabularyTables = None,
-    format: inputs.Format = None,
-    column: inputs.Column = None,
 ) -> None:
     """Train a cross-encoder from documents: a ranker that reads query and passage together.
 
@@ -219,23 +171,10 @@ def cross(
     Example: capr train cross articles.jsonl --base ms-marco-MiniLM-L-12-v2 -o cross
     """
     recipe = {
-        "kind": "cross", "base": base, "layers": layers, "teachers": tuple(teacher or ()), "hard": hard,
-        "licence": licence,
+        "kind": "cross", "teachers": tuple(teacher or ()), "hard": hard,
     }  # fmt: skip
-    schedule = _schedule(epochs, batch, learning_rate, patience, seed, device)
-    common = Common(
-        files, output, part, cues, without, without_passages, aliases, views, resume, format, column, vocabulary
-    )
+    schedule = {"epochs": epochs, "batch": batch, "learning_rate": learning_rate}
     _train(common, recipe, {"negatives": negatives, "pieces": pieces}, schedule)
-
-
-def _schedule(
-    epochs: int, batch: int, learning_rate: float, patience: int, seed: int, device: str | None
-) -> dict[str, Any]:
-    if device is not None:
-        _one_of("--device", device, ("cuda", "cpu"))
-    given = {"epochs": epochs, "batch": batch, "learning_rate": learning_rate, "patience": patience, "seed": seed}
-    return given | ({"device": device} if device else {})
 
 
 def _train(common: Common, recipe: Mapping[str, Any], reading: Mapping[str, Any], schedule: Mapping[str, Any]) -> None:
@@ -249,10 +188,16 @@ def _train(common: Common, recipe: Mapping[str, Any], reading: Mapping[str, Any]
         raise CaprError(f"training needs {error.name}, which is not installed. Fix: {fix}.") from error
     views = _views(common.views)
     _one_of("--part", common.part, ("all", "train"))
+    if common.device is not None:
+        _one_of("--device", common.device, ("cuda", "cpu"))
+    recipe = {**recipe, "base": common.base, "layers": common.layers, "licence": common.licence}
+    schedule = {**schedule, "patience": common.patience, "seed": common.seed}
+    if common.device:
+        schedule["device"] = common.device
     with parallel() as first:
         if not first:
             together()
-        pairs = _pairs(common, int(schedule["seed"]), bool(recipe.get("context")), first)
+        pairs = _pairs(common, common.seed, bool(recipe.get("context")), first)
         if first:
             together()
         with inputs.steps() as told:
