@@ -173,3 +173,18 @@ def test_latency_tells_what_it_cannot_do(tiny_encoder, tmp_path):
     assert "is no list of numbers" in refused("latency", "--model", tiny_encoder, "--sizes", "many")
     assert "knows no 'tpu'" in refused("latency", "--model", tiny_encoder, "--device", "tpu")
     assert "is no model" in refused("latency", "--model", tmp_path)
+
+
+def test_notes_in_a_table_are_read_by_the_columns_that_are_named(tmp_path):
+    rows = [
+        f'{number},"We treat the {disease} of number {number} with the usual care at home.",None.'
+        for number, disease in enumerate(("asthma", "gout", "psoriasis", "epilepsy"))
+    ]
+    table = tmp_path / "notes.csv"
+    table.write_text("uid,impression,findings\n" + "\n".join(rows) + "\n")
+    options = ("notes", "--data", table, "--part", "all", "--model", "bm25", "--json")
+    assert "have 0 passages to ask for" in refused(*options)
+    told = CliRunner().invoke(typer_app, ["evaluate", *map(str, options)]).stderr
+    assert "no field for the text; the fields are: uid, impression, findings" in told
+    found = json.loads(run(*options, "--column", "id=uid", "--column", "text=impression+findings"))
+    assert found["measures"]["R@1"] == 1

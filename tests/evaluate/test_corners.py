@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from capr.annotate.aspects import aspect_of
 from capr.annotate.mentions import annotator
 from capr.cli import typer_app
-from capr.documents import CaprError
+from capr.documents import CaprError, read
 from capr.evaluate import notes, plots, wikisection
 from capr.evaluate.measures import measure, read_run, write_run
 from capr.evaluate.scorers import term_query
@@ -114,7 +114,7 @@ def test_a_task_without_entities_asks_its_question():
 
 @pytest.mark.data
 def test_a_query_is_reported_under_the_aspect_that_it_asks_for(data):
-    for asked in notes.load(data / "mtsamples", finder=annotator(with_tagger=False)).asked:
+    for asked in notes.load(read(data / "mtsamples"), finder=annotator(with_tagger=False)).asked:
         assert aspect_of(asked.aspect) == asked.groups["aspect"]
 
 

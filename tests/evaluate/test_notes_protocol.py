@@ -3,7 +3,7 @@
 import pytest
 
 from capr.annotate.mentions import annotator
-from capr.documents import CaprError
+from capr.documents import CaprError, read
 from capr.evaluate.notes import load
 from capr.evaluate.split import is_test
 from capr.evaluate.task import CANDIDATES
@@ -32,7 +32,7 @@ def notes(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def task(notes, finder):
-    return load(notes, part="all", finder=finder)
+    return load(read(notes), part="all", finder=finder)
 
 
 def test_every_passage_is_asked_for_and_alone_answers(task):
@@ -50,8 +50,8 @@ def test_the_true_passage_is_not_known_by_its_place(task):
 
 
 def test_candidates_are_the_same_by_the_same_seed(notes, task, finder):
-    assert load(notes, part="all", finder=finder).asked == task.asked
-    other = load(notes, part="all", seed=1, finder=finder)
+    assert load(read(notes), part="all", finder=finder).asked == task.asked
+    other = load(read(notes), part="all", seed=1, finder=finder)
     assert [a.candidates for a in other.asked] != [a.candidates for a in task.asked]
     assert {a.id for a in other.asked} == {a.id for a in task.asked}
 
@@ -68,7 +68,7 @@ def test_the_entity_is_the_usual_name(task):
 
 
 def test_the_heading_is_hidden_or_shown(notes, task, finder):
-    shown = load(notes, shown=True, part="all", finder=finder)
+    shown = load(read(notes), shown=True, part="all", finder=finder)
     assert (task.name, shown.name) == ("notes, heading hidden", "notes, heading shown")
     assert not any("MEDICAL HISTORY" in text.upper() for text in task.passages.values())
     assert sum(text.upper().startswith("PAST MEDICAL HISTORY | ") for text in shown.passages.values()) == 50
@@ -78,7 +78,7 @@ def test_the_heading_is_hidden_or_shown(notes, task, finder):
 
 
 def test_a_fifth_of_the_notes_is_the_test(notes, task, finder):
-    tested = load(notes, finder=finder)
+    tested = load(read(notes), finder=finder)
     assert tested.passages.keys() == {id for id in task.passages if is_test(id.rpartition(":")[0])}
     assert 0 < len(tested.passages) < 100
     for asked in tested.asked:
@@ -87,14 +87,14 @@ def test_a_fifth_of_the_notes_is_the_test(notes, task, finder):
 
 def test_too_few_notes_are_told(tmp_path, finder):
     (tmp_path / "a.txt").write_text("Nothing is the matter.")
-    with pytest.raises(CaprError, match=r"has 0 passages to ask for\. Fix: "):
-        load(tmp_path, part="all", finder=finder)
+    with pytest.raises(CaprError, match=r"have 0 passages to ask for\. Fix: "):
+        load(read(tmp_path), part="all", finder=finder)
 
 
 @pytest.mark.data
 def test_mtsamples(data, finder):
     """957 with the tagger, which takes two minutes."""
-    task = load(data / "mtsamples", finder=finder)
+    task = load(read(data / "mtsamples"), finder=finder)
     assert len(task.asked) == 958
     for asked in task.asked:
         assert len(asked.candidates) == CANDIDATES

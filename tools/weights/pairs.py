@@ -43,7 +43,7 @@ def main(data, out):
     finder = annotator(with_tagger=False)
     aliases = json.loads((data / "wikipedia_diseases" / "aliases.json").read_text())
     tasks = [medquad.load(data), wikisection.load(data / "wikipedia_diseases")]
-    tasks += [notes.load(data / "mtsamples", shown, finder=finder) for shown in (False, True)]
+    tasks += [notes.load(capr.read(data / "mtsamples"), shown, finder=finder) for shown in (False, True)]
     for name, task in zip(("medquad", "wikipedia", "notes-hidden", "notes-shown"), tasks, strict=True):
         save_task(out / f"{name}.task.gz", task)
     tested = [data / "medquad" / path for path in medquad.test_files(data / "cdv" / medquad.SOURCES)]

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from capr.evaluate.task import Task
 
 MODEL = "bm25, tfidf, encoder, ranker (those that ship), or a model's folder; a+b fuses, a>b re-ranks."
+LABELLING = 500_000  # bytes a second on two cores
 Data = Annotated[Path, typer.Option("--data", metavar="PATH", help="The data set.")]
 Model = Annotated[list[str], typer.Option("--model", metavar="MODEL", help=MODEL + " May be repeated, to compare.")]
 Queries = Annotated[str, typer.Option("--queries", help="tuple (entity and aspect) or question.")]
@@ -102,6 +103,8 @@ def notes(
     shown: Annotated[bool, typer.Option("--shown/--hidden", help="Whether models see a passage's heading.")] = False,
     part: Annotated[str, typer.Option("--part", help="test (a fifth of the notes) or all.")] = "test",
     seed: Annotated[int, typer.Option("--seed", help="Of the queries and candidates that are drawn.")] = 0,
+    format: inputs.Format = None,
+    column: inputs.Column = None,
 ) -> None:
     """Clinical notes as in CAPR: a query per passage from its own labels, that passage and 63 others at random.
 
@@ -113,7 +116,8 @@ def notes(
 
     if part not in ("test", "all"):
         raise CaprError(f"--part knows no {part!r}. Fix: use test or all.")
-    _measure(load(asking.data, shown, part, seed), asking, wanted)
+    source = inputs.Documents([str(asking.data)], format, column, False, False, LABELLING)
+    _measure(load(source.documents(), shown, part, seed), asking, wanted)
 
 
 @spread

@@ -8,21 +8,24 @@ the passage speaks of, by the name that a user would know (`hypertension`) rathe
 from __future__ import annotations
 
 import random
-from pathlib import Path
+from collections.abc import Iterable
 
 from capr.annotate.mentions import Annotator, annotator
-from capr.documents import CaprError, read
+from capr.documents import CaprError, Document
 from capr.evaluate.split import is_test
 from capr.evaluate.task import CANDIDATES, Asked, Task
 from capr.segment import under
 from capr.supervise.labels import Labeller, Labels
 
 
-def load(data: Path, shown: bool = False, part: str = "test", seed: int = 0, finder: Annotator | None = None) -> Task:
+def load(
+    documents: Iterable[Document], shown: bool = False, part: str = "test", seed: int = 0,
+    finder: Annotator | None = None,
+) -> Task:  # fmt: skip
     """The test.
 
     Args:
-        data: notes in any format that can be read.
+        documents: notes.
         shown: whether models see a passage's own heading.
         part: `test` for a fifth of the notes, by their ids; `all` for all.
         seed: of the labels and candidates that are drawn.
@@ -33,7 +36,7 @@ def load(data: Path, shown: bool = False, part: str = "test", seed: int = 0, fin
     passages: dict[str, str] = {}
     labels: dict[str, Labels] = {}
     diseases: dict[str, list[str]] = {}
-    for document in read(data):
+    for document in documents:
         if part == "test" and not is_test(document.id):
             continue
         for found in labeller.labels(document):
@@ -45,8 +48,8 @@ def load(data: Path, shown: bool = False, part: str = "test", seed: int = 0, fin
             passages[id] = under(found.text, found.heading) if shown else found.text
             labels[id] = found
     if len(passages) < 2:
-        fix = "name more notes with headings, or test on all of them"
-        raise CaprError(f"{data} has {len(passages)} passages to ask for. Fix: {fix}.")
+        fix = "name more notes with headings, test on all of them, or say with --column what holds their text"
+        raise CaprError(f"the notes have {len(passages)} passages to ask for. Fix: {fix}.")
     ids = sorted(passages)
     asked = []
     for id in ids:

@@ -38,7 +38,7 @@ def load(data: Path) -> Task:
     members: dict[str, list[str]] = {}
     document_of: dict[str, str] = {}
     answers: dict[tuple[str, str], list[str]] = {}
-    for document in read(files):
+    for document in read(files, strict=True):
         sections = document.annotated("section")
         if document.metadata.get("file", "").endswith(".jsonl"):
             if not is_test(document.id):
