@@ -1,6 +1,6 @@
 """Search in libraries of several sizes: time, memory, disk and recall, beside what it cannot be faster than, and peers.
 
-python bench/library.py --encoder FOLDER [--sizes 10000 100000] [--data ../shared/data] [--work FOLDER]
+python bench/library.py [--encoder FOLDER] [--sizes 10000 100000] [--data ../shared/data] [--work FOLDER]
 
 The floor is what any such search has to do: encode the query, ask tantivy for the words and faiss for the vector.
 Peers, if installed: pip install bm25s numba lancedb sentence-transformers (and --torch FOLDER, the model for the last)
@@ -32,6 +32,7 @@ from capr.index import EmbeddedIndex, Filters, OnnxEncoder
 from capr.index.filters import ASPECT
 from capr.search import Library
 from capr.search.library import BATCH
+from capr.search.models import shipped
 
 MODES: dict[str, dict[str, Any]] = {
     "lexical": {"mode": "lexical"},
@@ -42,20 +43,24 @@ MODES: dict[str, dict[str, Any]] = {
     "hybrid, one year (10 %)": {"filters": ["date=2019"]},
     "hybrid, section": {},
     "hybrid, grouped by patient": {"group": "patient"},
+    "hybrid, the best 32 read by the ranker": {"rerank": True},
 }
+RERANKED = 30  # questions, as a ranker takes its time
 FIRST = """
 import sys, time
 start = time.perf_counter()
 import capr
 from capr.search import Library
-found = Library(sys.argv[1]).search(sys.argv[2])
+found = Library(sys.argv[1]).search(sys.argv[2], rerank=False)
 print(time.perf_counter() - start)
 """
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--encoder", type=Path, help="folder of the ONNX encoder")
+    parser.add_argument(
+        "--encoder", type=Path, default=shipped("encoder"), help="folder; that which ships if not given"
+    )
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000, 200_000, 1_000_000])
     parser.add_argument("--data", type=Path, help="folder of the public data sets; made-up texts without it")
     parser.add_argument("--passages", type=Path, help="instead: lines of JSON, [document, heading, text]")
@@ -69,8 +74,6 @@ def main() -> None:
     given = parser.parse_args()
     if given.searching:
         print(json.dumps(searching(given.searching)))
-    elif given.encoder is None:
-        parser.error("name the encoder with --encoder FOLDER")
     elif given.work:
         run(given, given.work)
     else:
@@ -217,7 +220,9 @@ def searching(folder: Path) -> dict[str, Any]:
         if name == "hybrid, section":
             options = {"filters": [f"section={section}"]}
             name = f"{name} ({100 * count / total:.0f} %)"
-        found["latency"][name] = timed(lambda question, o=options: library.search(question, K, **o), questions)
+        some = questions[: WARM + RERANKED] if options.get("rerank") else questions
+        asking = {"rerank": False} | options
+        found["latency"][name] = timed(lambda question, o=asking: library.search(question, K, **o), some)
         if name == "hybrid":
             found["memory"] = memory()
     found["memory of all"] = memory()

@@ -88,7 +88,7 @@ def test_a_question_without_words_finds_nothing(tmp_path, question):
     assert run == {"q": {}}
 
 
-@pytest.mark.parametrize("content", [b"1 Q0 a x 0.5 m\n", b"\xff\xfe\x00"])
+@pytest.mark.parametrize("content", [b"1 Q0 a x 0.5 m\n", b"1 Q0 a 1 nan m\n", b"1 Q0 a 1 high m\n", b"\xff\xfe\x00"])
 def test_a_run_that_cannot_be_understood_is_told(toy, tmp_path, content):
     (tmp_path / "run").write_bytes(content)
     with pytest.raises(CaprError, match="line 1"):

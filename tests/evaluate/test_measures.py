@@ -148,11 +148,11 @@ def test_a_run_in_trecs_format_gives_the_same_measures(toy, run, tmp_path):
     path = tmp_path / "bm25.run"
     write_run(run, toy, path, "my model")
     assert path.read_text().splitlines() == [
-        "1 Q0 b 1 0.700000 my%20model",
-        "1 Q0 a 2 0.500000 my%20model",
-        "1 Q0 c 3 0.500000 my%20model",
-        "2 Q0 d 1 -1.000000 my%20model",
-        "2 Q0 e 2 -2.000000 my%20model",
+        "1 Q0 b 1 0.7 my%20model",
+        "1 Q0 a 2 0.5 my%20model",
+        "1 Q0 c 3 0.5 my%20model",
+        "2 Q0 d 1 -1 my%20model",
+        "2 Q0 e 2 -2 my%20model",
     ]
     assert list(tmp_path.iterdir()) == [path]
     read = read_run(path, toy)

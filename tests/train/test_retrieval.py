@@ -13,10 +13,10 @@ from capr.index import OnnxEncoder
 from capr.search.models import load_model
 from capr.search.rerank import OnnxPoly
 from capr.train import card, retrieval
-from capr.train.bases import MARKERS
+from capr.train.bases import MARKERS, load_encoder
 from capr.train.export import Exported
 from capr.train.loop import CHECKPOINT, Schedule
-from capr.train.objectives import Reading
+from capr.train.objectives import Reading, validated
 from capr.train.pairs import Draw, Pairs, Text
 from capr.train.retrieval import Recipe, train
 
@@ -230,3 +230,26 @@ def test_a_question_of_the_source_is_enough_to_validate_with(bert, tmp_path):
     schedule = replace(SCHEDULE, epochs=1, batch=16)
     scores = train(pairs, Recipe("cross", str(bert), validation=0.3), replace(READING, negatives=2), schedule, tmp_path)
     assert 0 <= scores["R@1"] <= 1
+
+
+def test_a_blend_lies_between_the_base_and_what_was_trained(world, bert, tmp_path):
+    """Half of the base's weights are half of the way back."""
+    found = {}
+    for share in (0.0, 0.5):
+        recipe = Recipe("bi", str(bert), validation=0.3, blend=share)
+        train(world, recipe, READING, SCHEDULE, tmp_path / str(share), onnx=False)
+        found[share] = load_encoder(str(tmp_path / str(share) / "torch")).state_dict()
+    base, trained, half = load_encoder(str(bert)).state_dict(), found[0.0], found[0.5]
+    name = "encoder.layer.0.attention.self.query.weight"
+    assert not torch.allclose(base[name], trained[name], atol=1e-4)
+    torch.testing.assert_close(half[name], (base[name] + trained[name]) / 2)
+
+
+def test_the_scores_of_a_blend_are_its_own(world, bert, tmp_path):
+    """With all of the base's weights, those of the base."""
+    untrained = retrieval.build(Pairs([], []), Recipe("bi", str(bert)), READING, "cpu")
+    untrained.model.eval()
+    held = world.split(0.3, SCHEDULE.seed)[1]
+    lists = list(held.lists(64, retrieval.LISTS, SCHEDULE.seed))
+    scores = train(world, Recipe("bi", str(bert), validation=0.3, blend=1.0), READING, SCHEDULE, tmp_path, onnx=False)
+    assert scores == validated(untrained, held, lists)

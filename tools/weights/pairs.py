@@ -2,8 +2,9 @@
 
 python tools/weights/pairs.py ../shared/data OUT
 
-Writes into OUT, as NAME.pairs.gz: wikipedia, medquad, notes and questions (which ship), mtsamples (which does not); and
-as NAME.task.gz what train.py measures with: the tests, and `wording`, which is MedQuAD without its test.
+Writes into OUT, as NAME.pairs.gz: wikipedia, medquad, notes, questions and clozes (which ship), mtsamples (which does
+not); and as NAME.task.gz what train.py measures with: the tests; `wording`, which is MedQuAD without its test; and
+`samples`, half of the questions that ship, to see whether a model still understands plain questions.
 Nothing of a test is in them: no document about an entity of MedQuAD's test under any of its names, no article or note
 that `capr evaluate wikisection` and `notes` test on, and no text of those tests, wherever else it stands. Of COVID-QA
 and SQuAD, the documents by which `is_test` are left for reading to be tested on.
@@ -15,14 +16,16 @@ import json
 import random
 import sys
 import time
+from itertools import islice
 from pathlib import Path
 
 import capr
 from capr.annotate.mentions import annotator
-from capr.annotate.query import WORDINGS, heading
+from capr.annotate.query import WORDINGS, Query, heading
 from capr.documents import Annotation, Document, Span
 from capr.evaluate import medquad, notes, wikisection
 from capr.evaluate.split import is_test
+from capr.search.prepare import prepared, wording
 from capr.supervise import Labeller, Pool, labelled
 from capr.train.pairs import Draw, Pairs, Text
 
@@ -34,6 +37,7 @@ HEADINGS = {  # of MTS-Dialog
     "IMMUNIZATIONS": "Immunizations", "IMAGING": "Imaging", "GYNHX": "Gynecologic History",
     "PROCEDURES": "Procedures", "LABS": "Laboratory Data",
 }  # fmt: skip
+STARTS = ("What was", "Why was", "When was", "Which", "How was", "Did", "Was there", "How much", "Where was", "", "")
 csv.field_size_limit(sys.maxsize)
 
 
@@ -72,6 +76,8 @@ def main(data, out):
     save_wording(out / "wording.task.gz", kept("medquad", capr.read(others, format="medquad"), 2, labeller()))
     kept("notes", shared_notes(data), 6, labeller(()))
     save("questions", questions(data))
+    save("clozes", clozes(data))
+    save_samples(out / "samples.task.gz", finder)
     samples = capr.read(data / "mtsamples" / "notes.jsonl")
     kept("mtsamples", (note for note in samples if not is_test(note.id)), 6, labeller(()))
 
@@ -104,6 +110,32 @@ def save_wording(path, pairs, count=500):
         })  # fmt: skip
     texts = {str(number): text.text for number, text in enumerate(some.passages)}
     write_task(path, texts, [text.opening for text in some.passages], lists)
+
+
+def save_samples(path, finder):
+    """The questions about every other patient and article, with all of the patient's passages or of the articles'."""
+    texts, numbers, of = {}, {}, {}
+    for document in capr.samples.documents():
+        for entry in prepared(document, finder, b"").entries:
+            id = f"{document.id}:{entry.passage.span.begin}"
+            numbers[id] = len(texts)
+            texts[id] = wording(document.title, entry)
+            of.setdefault(document.metadata.get("patient", ""), []).append((document.id, entry.passage.span, id))
+    lists = []
+    for number, question in enumerate(capr.samples.questions()):
+        half = int(question.patient[1:]) if question.patient else number
+        if half % 2 and question.answers:
+            candidates = of[question.patient or ""]
+            relevant = {
+                id for answer in question.answers for document, span, id in candidates
+                if document == answer.document and span.begin <= answer.span.begin < span.end
+            }  # fmt: skip
+            asked = Query(question.question or "", entity=question.entity or "", aspect=question.aspect or "")
+            lists.append({
+                "id": question.id, "wordings": [asked.wording], "question": "",
+                "candidates": [numbers[id] for _, _, id in candidates], "relevant": [numbers[id] for id in relevant],
+            })  # fmt: skip
+    write_task(path, texts, ["" for _ in texts], lists)
 
 
 def write_task(path, passages, openings, lists):
@@ -153,6 +185,37 @@ def questions(data):
                         asked = (question.value["question"],)
                         draws.append(Draw(first + place, questions=asked, negatives=tuple(chosen)))
     return Pairs(passages, draws)
+
+
+def clozes(data, words=60, count=2500):
+    """Half of the words of a sentence, as a question has some, and the passage that it stands in.
+
+    From case reports and ACI-Bench's notes; the other passages of the same document do not answer.
+    """
+    passages, draws = [], []
+    for document in (*islice(cases(data), count), *(note for note in shared_notes(data) if note.id.startswith("aci"))):
+        found = capr.passages(document, max_words=words)
+        first = len(passages)
+        draw = random.Random(document.id)
+        passages += [Text(document.id, "", "", document[passage.span]) for passage in found]
+        for place in draw.sample(range(len(found)), min(3, len(found))) if len(found) > 2 else ():
+            text = passages[first + place].text
+            said = draw.choice(capr.sentences(text)).of(text).split()
+            kept = [word.strip(".,;:()") for word in said if draw.random() < 0.5][:12]
+            if len(kept) > 3:  # enough to ask for something
+                others = [first + n for n in range(len(found)) if n != place]
+                asked = " ".join([draw.choice(STARTS), *kept]).strip()
+                chosen = tuple(draw.sample(others, min(8, len(others))))
+                draws.append(Draw(first + place, questions=(asked,), negatives=chosen))
+    return Pairs(passages, draws)
+
+
+def cases(data):
+    """Case reports that may be shared."""
+    with (data / "e3c_cases" / "cases.jsonl").open(encoding="utf-8") as file:
+        for record in map(json.loads, file):
+            if record["licence"] in ("CC BY", "CC BY 4.0"):
+                yield Document(record["id"], record["text"])
 
 
 if __name__ == "__main__":

@@ -24,12 +24,14 @@ from capr.train.pairs import Pairs, Text
 from capr.train.retrieval import Recipe, build, train
 
 BGE, MINILM = "bge-small-en-v1.5", "ms-marco-MiniLM-L-12-v2"
-SHIP = ("wikipedia", "medquad", "notes", "questions")
+SHIP = ("wikipedia", "medquad", "notes", "questions", "clozes")
 ABOVE = (("text", 1.0), ("opening", 1.0), ("heading", 1.0), ("title", 1.0))  # as in tests, and as a library has them
 BOTH = (("text", 1.0), ("opening", 1.0))
 HEADINGS = (("text", 1.0), ("heading", 1.0))
 ARTICLES = ("medquad", "wikipedia")
 NOTES = ("notes-hidden", "notes-shown")
+ALL = ("samples", *ARTICLES, *NOTES)
+BLEND = 0.5  # half of the way back to the base, so that plain questions are still understood
 
 
 @dataclass(frozen=True)
@@ -54,24 +56,19 @@ MODELS = {
     "wikipedia-poly": Model(Recipe("poly", BGE), ("wikipedia",), replace(SLOW, epochs=4), BI),
     "wikipedia-cross": Model(Recipe("cross", MINILM), ("wikipedia",), LISTS, CROSS, ("wording", *ARTICLES)),
     "encoder": Model(
-        Recipe("bi", "wikipedia-bi", licence="CC BY-SA"), SHIP, replace(SLOW, epochs=3), replace(BI, views=ABOVE),
-        (*ARTICLES, *NOTES), ship=True,
-    ),
-    "encoder6": Model(
-        Recipe("bi", "encoder", layers=6, licence="CC BY-SA"), SHIP, replace(SLOW, epochs=3), replace(BI, views=ABOVE),
-        (*ARTICLES, *NOTES), ship=True,
+        Recipe("bi", BGE, blend=BLEND, licence="CC BY-SA"), SHIP, replace(SLOW, epochs=4), replace(BI, views=ABOVE),
+        ALL, ship=True,
     ),
     "teacher": Model(
-        Recipe("cross", "wikipedia-cross"), SHIP, replace(LISTS, epochs=1), replace(CROSS, views=ABOVE),
-        (*ARTICLES, *NOTES),
+        Recipe("cross", MINILM, blend=BLEND), SHIP, LISTS, replace(CROSS, views=ABOVE), ALL,
     ),
     "ranker": Model(
         Recipe("cross", "teacher", layers=6, teachers=("teacher",), licence="CC BY-SA"), SHIP,
-        replace(LISTS, learning_rate=8e-5), replace(CROSS, views=ABOVE), (*ARTICLES, *NOTES), ship=True,
+        replace(LISTS, learning_rate=8e-5), replace(CROSS, views=ABOVE), ALL, ship=True,
     ),
     "ranker4": Model(
         Recipe("cross", "teacher", layers=4, teachers=("teacher",), licence="CC BY-SA"), SHIP,
-        replace(LISTS, learning_rate=1e-4), replace(CROSS, views=ABOVE), (*ARTICLES, *NOTES), ship=True,
+        replace(LISTS, learning_rate=1e-4), replace(CROSS, views=ABOVE), ("samples",), ship=True,
     ),
     "notes-bi": Model(Recipe("bi", "encoder"), ("mtsamples", "notes"), SLOW, replace(BI, views=HEADINGS), NOTES),
     "notes-cross": Model(

@@ -33,6 +33,14 @@ Views = Annotated[
     str,
     typer.Option("--views", help="How often passages are read bare, and under what."),
 ]
+Short = Annotated[
+    float,
+    typer.Option("--short", min=0, max=1, help="Share of batches whose passages are cut to 12, 25 or 50 words."),
+]
+Blend = Annotated[
+    float,
+    typer.Option("--blend", min=0, max=1, help="Share of the base's weights in the end: keeps what it could do."),
+]
 Shared = Annotated[bool, typer.Option("--shared/--separate", help="One encoder for queries and passages, or two.")]
 Markers = Annotated[bool, typer.Option("--markers/--no-markers", help="Tell them apart by [QUERY] and [PASSAGE].")]
 Context = Annotated[
@@ -54,6 +62,8 @@ class Common:
     base: Base
     layers: Layers = 0
     views: Views = "text=1,opening=1,heading=1,title=1"
+    short: Short = 0.25
+    blend: Blend = 0.0
     patience: Patience = 3
     seed: Seed = 1
     resume: Resume = False
@@ -190,7 +200,7 @@ def _train(common: Common, recipe: Mapping[str, Any], reading: Mapping[str, Any]
     _one_of("--part", common.part, ("all", "train"))
     if common.device is not None:
         _one_of("--device", common.device, ("cuda", "cpu"))
-    recipe = {**recipe, "base": common.base, "layers": common.layers, "licence": common.licence}
+    recipe = {**recipe, "base": common.base, "layers": common.layers, "blend": common.blend, "licence": common.licence}
     schedule = {**schedule, "patience": common.patience, "seed": common.seed}
     if common.device:
         schedule["device"] = common.device
@@ -209,8 +219,8 @@ def _train(common: Common, recipe: Mapping[str, Any], reading: Mapping[str, Any]
                     print(f"step {report.step:,} of {report.steps:,}: validation {shown}", file=sys.stderr)
 
             scores = train(
-                pairs, Recipe(**recipe), Reading(**reading, views=views), Schedule(**schedule), common.output,
-                common.resume, progress,
+                pairs, Recipe(**recipe), Reading(**reading, views=views, short=common.short), Schedule(**schedule),
+                common.output, common.resume, progress,
             )  # fmt: skip
     if first:
         shown = ", ".join(f"{name} {100 * value:.1f} %" for name, value in scores.items())

@@ -7,6 +7,7 @@ Randomisation test: Smucker, Allan and Carterette, A Comparison of Statistical S
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -114,7 +115,7 @@ def write_run(run: Run, task: Task, path: Path, name: str) -> None:
     """In TREC's format: query, Q0, passage, rank, score, name."""
     places = {id: place for place, id in enumerate(task.passages)}
     lines = (
-        f"{_token(query)} Q0 {_token(id)} {rank} {scores[id]:.6f} {_token(name)}\n"
+        f"{_token(query)} Q0 {_token(id)} {rank} {scores[id]:.9g} {_token(name)}\n"
         for query, scores in run.items()
         for rank, id in enumerate(ranked(scores, places), 1)
     )
@@ -133,11 +134,18 @@ def read_run(path: Path, task: Task) -> Run:
     for number, line in enumerate(path.read_text("utf-8", errors="replace").splitlines(), 1):
         columns = line.split()
         known = len(columns) == 6 and columns[0] in queries and columns[2] in passages
-        if not known or not columns[3].isdecimal():
+        if not known or not columns[3].isdecimal() or not _is_number(columns[4]):
             fix = "give a run that capr evaluate --run has written for this protocol and these data"
             raise CaprError(f"{path}, line {number}: {line[:60]!r} is not of this task. Fix: {fix}.")
-        found[queries[columns[0]]][passages[columns[2]]] = -float(columns[3])
+        found[queries[columns[0]]][passages[columns[2]]] = float(columns[4])
     return found
+
+
+def _is_number(word: str) -> bool:
+    try:
+        return math.isfinite(float(word))
+    except ValueError:
+        return False
 
 
 def _token(id: str) -> str:

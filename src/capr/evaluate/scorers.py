@@ -1,8 +1,8 @@
 """Models and baselines behind one interface: how each ranks the candidates of a task.
 
 A model is named by `bm25`, `tfidf`, `encoder` and `ranker` (those that ship), the folder of a model, or the ranking
-that one gave elsewhere (FILE.run); `a+b` fuses their rankings as a library does, and `a>b` puts the best of `a` in the
-order that `b` gives them.
+that one gave elsewhere (FILE.run); `a+b` fuses their rankings as a library does, and with `a>b` the ranker `b` reads
+the best of `a` to put them in order, as in a library.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from capr.documents import CaprError
 from capr.evaluate.task import Asked, Task
 from capr.evaluate.terms import Terms
 from capr.index import Found, OnnxEncoder
-from capr.search.fusion import FUSIONS
+from capr.search.fusion import FUSIONS, reranked
 from capr.search.models import load_model, shipped
 from capr.search.passages import RERANKED
 from capr.search.rerank import OnnxPoly, Ranker
@@ -151,34 +151,47 @@ class Fused:
 
     def run(self, task: Task, form: str, progress: Progress) -> Run:
         runs = [part.run(task, form, progress) for part in self.parts]
-        names = list(task.passages)
-        places = {id: place for place, id in enumerate(names)}
-        found: Run = {}
-        for asked in task.asked:
-            rankings = {
-                str(number): [Found(places[id], run[asked.id][id]) for id in ranked(run[asked.id], places)]
-                for number, run in enumerate(runs)
-            }
-            found[asked.id] = {names[one.number]: one.score for one in FUSIONS["reciprocal"](rankings)}
-        return found
+        places, ids = _places(task), list(task.passages)
+        return {asked.id: _scores(_fused([run[asked.id] for run in runs], places), ids) for asked in task.asked}
 
 
 class Reranked:
-    """The best of a first stage in the order that a ranker gives them, then the others."""
+    """The best of a first stage, read by a ranker and put in the order of all stages together, as a library does."""
 
     def __init__(self, first: Scorer, ranker: Reranker) -> None:
         self.first, self.ranker = first, ranker
 
     def run(self, task: Task, form: str, progress: Progress) -> Run:
-        first = self.first.run(task, form, progress)
-        places = {id: place for place, id in enumerate(task.passages)}
-        orders = {id: ranked(scores, places) for id, scores in first.items()}
-        best = {id: order[:RERANKED] for id, order in orders.items()}
-        again = self.ranker.of(task, form, best, progress)
-        for id, scores in again.items():
-            lowest = min(scores.values(), default=0.0)
-            scores |= {other: lowest - place for place, other in enumerate(orders[id][RERANKED:], 1)}
-        return again
+        parts = self.first.parts if isinstance(self.first, Fused) else [self.first]
+        names = ["lexical" if isinstance(part, TermScorer) else "dense" for part in parts]
+        runs = [part.run(task, form, progress) for part in parts]
+        places, ids = _places(task), list(task.passages)
+        orders = {asked.id: _fused([run[asked.id] for run in runs], places) for asked in task.asked}
+        best = {id: [ids[found.number] for found in order[:RERANKED]] for id, order in orders.items()}
+        read = self.ranker.of(task, form, best, progress)
+        joined: Run = {}
+        for id, order in orders.items():
+            stages = [(name, _ranking(run[id], places)) for name, run in zip(names, runs, strict=True)]
+            joined[id] = _scores(reranked(order, [*stages, ("rerank", _ranking(read[id], places))]), ids)
+        return joined
+
+
+def _places(task: Task) -> dict[str, int]:
+    return {id: place for place, id in enumerate(task.passages)}
+
+
+def _ranking(scores: Mapping[str, float], places: Mapping[str, int]) -> list[Found]:
+    """As a stage of a library gives it: passages by number, best first."""
+    return [Found(places[id], scores[id]) for id in ranked(scores, places)]
+
+
+def _fused(parts: Sequence[Mapping[str, float]], places: Mapping[str, int]) -> list[Found]:
+    """What several rankings say of a query's candidates as one."""
+    return FUSIONS["reciprocal"]({str(number): _ranking(scores, places) for number, scores in enumerate(parts)})
+
+
+def _scores(ranking: Sequence[Found], ids: Sequence[str]) -> dict[str, float]:
+    return {ids[found.number]: found.score for found in ranking}
 
 
 def ranked(scores: Mapping[str, float], places: Mapping[str, int]) -> list[str]:

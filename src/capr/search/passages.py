@@ -12,7 +12,7 @@ from capr.documents import CaprError
 from capr.index import Encoder, Filters, Found, Index, Stored
 from capr.index.protocol import Vector
 from capr.search.evidence import Evidence
-from capr.search.fusion import FUSIONS
+from capr.search.fusion import FUSIONS, reranked
 from capr.search.hit import Hit, Neighbour, Stage
 from capr.search.parse import Parsed
 from capr.search.prepare import wording
@@ -109,7 +109,8 @@ class PassageSearch:
                 break
             depth *= 4  # all candidates belong to a few groups
         if self._ranker is not None and self._parsed.text:
-            ordered = rankings["rerank"] = self._reranked(self._ranker, ordered)
+            rankings["rerank"] = self._read(self._ranker, ordered)
+            ordered = reranked(ordered, [(name, rankings[name]) for name in rankings if name != "fusion"])
             groups = self._groups(ordered, group) if group else {}
         return rankings, ordered, groups
 
@@ -131,15 +132,13 @@ class PassageSearch:
             return []
         return self._index.dense(self._vector, depth, self._filters, self._parsed.clauses)
 
-    def _reranked(self, ranker: Ranker, ordered: Sequence[Found]) -> list[Found]:
-        """The first candidates in the order that the ranker gives them, then the others."""
+    def _read(self, ranker: Ranker, ordered: Sequence[Found]) -> list[Found]:
+        """The first candidates in the order that the ranker gives them."""
         some = self._index.passages([found.number for found in ordered[:RERANKED]])
-        first = [found for found in ordered[:RERANKED] if found.number in some]
-        texts = [wording(some[found.number].title, some[found.number].entry) for found in first]
+        numbers = [found.number for found in ordered[:RERANKED] if found.number in some]
+        texts = [wording(some[number].title, some[number].entry) for number in numbers]
         scores = ranker.scores(self._parsed.text, texts)
-        best = sorted((Found(f.number, s) for f, s in zip(first, scores, strict=True)), key=lambda f: -f.score)
-        lowest = min(scores, default=0.0)
-        return best + [Found(f.number, lowest - place) for place, f in enumerate(ordered[RERANKED:], 1)]
+        return sorted((Found(n, s) for n, s in zip(numbers, scores, strict=True)), key=lambda found: -found.score)
 
     def _groups(self, ordered: Sequence[Found], by: str) -> dict[str, list[Found]]:
         """The first passages of each document or patient."""

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import os
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
+from torch.nn import Module
 
 from capr.documents import CaprError
 from capr.models.bi import BiEncoder, Side
@@ -24,7 +27,7 @@ from capr.train import card, from_onnx
 from capr.train.bases import MARKERS, Reader, add_markers, load_classifier, load_encoder, load_tokenizer
 from capr.train.export import Exported, export
 from capr.train.loop import Report, Schedule, fit
-from capr.train.objectives import BiObjective, CrossObjective, List, Objective, PolyObjective, Reading
+from capr.train.objectives import BiObjective, CrossObjective, List, Objective, PolyObjective, Reading, validated
 from capr.train.pairs import Pairs
 
 FEWEST = 8  # passages to train on
@@ -51,6 +54,7 @@ class Recipe:
         project, scaled, codes: of a poly-encoder.
         teachers: cross-encoders that were trained here, whose rankings are learned as well.
         hard: how much what is known to answer counts beside a teacher's opinion.
+        blend: share of the base's weights in those of the trained model, which keeps what the base could do before.
         context: whether passages are read with what stands around them, which a Longformer can.
         validation: share of the documents to validate on.
         name: of the model.
@@ -71,6 +75,7 @@ class Recipe:
     codes: int = 0
     teachers: tuple[str, ...] = ()
     hard: float = 0.3
+    blend: float = 0.0
     context: bool = False
     validation: float = 0.05
     name: str = ""
@@ -107,7 +112,11 @@ def train(
     if not resume:
         for old in ("checkpoint.pt", "projection.npy", *(path.name for path in out.glob("*.onnx"))):
             (out / old).unlink(missing_ok=True)  # of another model that was trained here
+    begun = copy.deepcopy(objective.model.state_dict()) if recipe.blend else {}
     scores = fit(objective, schedule, (held, lists), out, resume, progress)
+    if recipe.blend:
+        blend(objective.model, begun, recipe.blend)
+        scores = validated(objective, held, lists)
     if int(os.environ.get("RANK", 0)):
         return scores  # the first process writes the model
     tokenizer = objective.reader.tokenizer
@@ -130,6 +139,18 @@ def train(
     card.write(out, recipe.name or out.name, f"{recipe.kind}-encoder", data, recipe.licence, settings, scores | checked)
     (out / "checkpoint.pt").unlink(missing_ok=True)
     return scores | checked
+
+
+def blend(model: Module, others: Mapping[str, Tensor], share: float) -> None:
+    """Moves the weights of a model by a share of the way to others.
+
+    Reference: Wortsman et al., Robust fine-tuning of zero-shot models (WiSE-FT), 2022.
+    """
+    mine = model.state_dict()
+    model.load_state_dict({
+        name: torch.lerp(weight, others[name].to(weight), share) if weight.is_floating_point() else weight
+        for name, weight in mine.items()
+    })  # fmt: skip
 
 
 def build(pairs: Pairs, recipe: Recipe, reading: Reading, device: str) -> Objective:
