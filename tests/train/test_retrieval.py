@@ -253,3 +253,8 @@ def test_the_scores_of_a_blend_are_its_own(world, bert, tmp_path):
     lists = list(held.lists(64, retrieval.LISTS, SCHEDULE.seed))
     scores = train(world, Recipe("bi", str(bert), validation=0.3, blend=1.0), READING, SCHEDULE, tmp_path, onnx=False)
     assert scores == validated(untrained, held, lists)
+
+
+def test_a_blend_is_exported_as_it_ranks(world, bert, tmp_path):
+    scores = train(world, Recipe("cross", str(bert), validation=0.3, blend=0.5), READING, SCHEDULE, tmp_path)
+    assert scores["first as torch, 32 bits"] == 1.0

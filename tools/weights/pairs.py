@@ -2,7 +2,7 @@
 
 python tools/weights/pairs.py ../shared/data OUT
 
-Writes into OUT, as NAME.pairs.gz: wikipedia, medquad, notes, questions and clozes (which ship), mtsamples (which does
+Writes into OUT, as NAME.pairs.gz: wikipedia, medquad, notes, questions and cases (which ship), mtsamples (which does
 not); and as NAME.task.gz what train.py measures with: the tests; `wording`, which is MedQuAD without its test; and
 `samples`, half of the questions that ship, to see whether a model still understands plain questions.
 Nothing of a test is in them: no document about an entity of MedQuAD's test under any of its names, no article or note
@@ -36,6 +36,14 @@ HEADINGS = {  # of MTS-Dialog
     "DIAGNOSIS": "Diagnosis", "DISPOSITION": "Disposition", "PLAN": "Plan", "EDCOURSE": "Emergency Department Course",
     "IMMUNIZATIONS": "Immunizations", "IMAGING": "Imaging", "GYNHX": "Gynecologic History",
     "PROCEDURES": "Procedures", "LABS": "Laboratory Data",
+}  # fmt: skip
+ASKED = {  # of a mention in a case report
+    "disease": ("When was {} diagnosed?", "How was the {} treated?", "What caused the {}?", "Did the patient have {}?",
+                "What led to the {}?", "Is there a family history of {}?", "How severe was the {}?", "Was it {}?"),
+    "symptom": ("When did the {} begin?", "Did she have any {}?", "What was done about the {}?", "Why did he have {}?",
+                "How long did the {} last?", "Was there {} on examination?", "Did the {} come back?"),
+    "drug": ("Why was {} given?", "What dose of {} was given?", "When was {} started?", "Why was {} stopped?",
+             "How did the patient respond to {}?", "Was {} continued at home?", "How was {} given, and for how long?"),
 }  # fmt: skip
 STARTS = ("What was", "Why was", "When was", "Which", "How was", "Did", "Was there", "How much", "Where was", "", "")
 csv.field_size_limit(sys.maxsize)
@@ -76,7 +84,7 @@ def main(data, out):
     save_wording(out / "wording.task.gz", kept("medquad", capr.read(others, format="medquad"), 2, labeller()))
     kept("notes", shared_notes(data), 6, labeller(()))
     save("questions", questions(data))
-    save("clozes", clozes(data))
+    save("cases", asked_of_cases(data, finder))
     save_samples(out / "samples.task.gz", finder)
     samples = capr.read(data / "mtsamples" / "notes.jsonl")
     kept("mtsamples", (note for note in samples if not is_test(note.id)), 6, labeller(()))
@@ -113,28 +121,30 @@ def save_wording(path, pairs, count=500):
 
 
 def save_samples(path, finder):
-    """The questions about every other patient and article, with all of the patient's passages or of the articles'."""
-    texts, numbers, of = {}, {}, {}
-    for document in capr.samples.documents():
-        for entry in prepared(document, finder, b"").entries:
-            id = f"{document.id}:{entry.passage.span.begin}"
-            numbers[id] = len(texts)
-            texts[id] = wording(document.title, entry)
-            of.setdefault(document.metadata.get("patient", ""), []).append((document.id, entry.passage.span, id))
+    """The questions about every other patient, and every other one of those that ask all notes or articles."""
+    texts, of = {}, {}  # the passages of a patient, or of a collection
+    questions = [question for question in capr.samples.questions() if question.answers]
+    for collection in {question.collection for question in questions}:
+        for document in capr.read(capr.samples.folder() / collection, strict=True):
+            for entry in prepared(document, finder, b"").entries:
+                texts[f"{document.id}:{entry.passage.span.begin}"] = wording(document.title, entry)
+                place = len(texts) - 1, document.id, entry.passage.span
+                of.setdefault(collection, []).append(place)
+                of.setdefault(document.metadata.get("patient"), []).append(place)
     lists = []
-    for number, question in enumerate(capr.samples.questions()):
-        half = int(question.patient[1:]) if question.patient else number
-        if half % 2 and question.answers:
-            candidates = of[question.patient or ""]
-            relevant = {
-                id for answer in question.answers for document, span, id in candidates
-                if document == answer.document and span.begin <= answer.span.begin < span.end
-            }  # fmt: skip
-            asked = Query(question.question or "", entity=question.entity or "", aspect=question.aspect or "")
-            lists.append({
-                "id": question.id, "wordings": [asked.wording], "question": "",
-                "candidates": [numbers[id] for _, _, id in candidates], "relevant": [numbers[id] for id in relevant],
-            })  # fmt: skip
+    for number, question in enumerate(questions):
+        if not (int(question.patient[1:]) if question.patient else number) % 2:
+            continue
+        candidates = of[question.patient or question.collection]
+        relevant = {
+            place for answer in question.answers for place, document, span in candidates
+            if document == answer.document and span.begin <= answer.span.begin < span.end
+        }  # fmt: skip
+        asked = Query(question.question or "", entity=question.entity or "", aspect=question.aspect or "")
+        lists.append({
+            "id": question.id, "wordings": [asked.wording], "question": "",
+            "candidates": [place for place, _, _ in candidates], "relevant": sorted(relevant),
+        })  # fmt: skip
     write_task(path, texts, ["" for _ in texts], lists)
 
 
@@ -187,26 +197,33 @@ def questions(data):
     return Pairs(passages, draws)
 
 
-def clozes(data, words=60, count=2500):
-    """Half of the words of a sentence, as a question has some, and the passage that it stands in.
+def asked_of_cases(data, finder, words=60, count=2500):
+    """Short passages of case reports and ACI-Bench's notes, and what a plain question about each might be.
 
-    From case reports and ACI-Bench's notes; the other passages of the same document do not answer.
+    Either it asks for something that the passage mentions, or it has half of the words of one of its sentences. The
+    others of the same document do not answer. Rough as they are, a teacher says how well each passage fits.
     """
     passages, draws = [], []
     for document in (*islice(cases(data), count), *(note for note in shared_notes(data) if note.id.startswith("aci"))):
         found = capr.passages(document, max_words=words)
-        first = len(passages)
-        draw = random.Random(document.id)
+        first, draw = len(passages), random.Random(document.id)
         passages += [Text(document.id, "", "", document[passage.span]) for passage in found]
-        for place in draw.sample(range(len(found)), min(3, len(found))) if len(found) > 2 else ():
-            text = passages[first + place].text
-            said = draw.choice(capr.sentences(text)).of(text).split()
-            kept = [word.strip(".,;:()") for word in said if draw.random() < 0.5][:12]
-            if len(kept) > 3:  # enough to ask for something
-                others = [first + n for n in range(len(found)) if n != place]
-                asked = " ".join([draw.choice(STARTS), *kept]).strip()
-                chosen = tuple(draw.sample(others, min(8, len(others))))
-                draws.append(Draw(first + place, questions=(asked,), negatives=chosen))
+        mentions = finder.annotate(document)
+        for place in draw.sample(range(len(found)), min(4, len(found))) if len(found) > 2 else ():
+            inside = [mention for mention in mentions if found[place].span.covers(mention.span)]
+            if inside and draw.random() < 0.6:
+                mention = draw.choice(inside)
+                name = document[mention.span]
+                asked = draw.choice(ASKED[mention.kind]).format(name)
+            else:
+                text = passages[first + place].text
+                said = draw.choice(capr.sentences(text)).of(text).split()
+                name = ""
+                asked = " ".join([draw.choice(STARTS), *[w.strip(".,;:()") for w in said if draw.random() < 0.5][:12]])
+            others = [n for n in range(len(found)) if n != place and not (name and name in passages[first + n].text)]
+            if len(asked.split()) > 3 and others:
+                chosen = tuple(first + n for n in draw.sample(others, min(8, len(others))))
+                draws.append(Draw(first + place, questions=(asked.strip(),), negatives=chosen))
     return Pairs(passages, draws)
 
 

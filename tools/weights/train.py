@@ -24,7 +24,7 @@ from capr.train.pairs import Pairs, Text
 from capr.train.retrieval import Recipe, build, train
 
 BGE, MINILM = "bge-small-en-v1.5", "ms-marco-MiniLM-L-12-v2"
-SHIP = ("wikipedia", "medquad", "notes", "questions", "clozes")
+SHIP = ("wikipedia", "medquad", "notes", "questions", "cases")
 ABOVE = (("text", 1.0), ("opening", 1.0), ("heading", 1.0), ("title", 1.0))  # as in tests, and as a library has them
 BOTH = (("text", 1.0), ("opening", 1.0))
 HEADINGS = (("text", 1.0), ("heading", 1.0))
