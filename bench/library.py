@@ -45,7 +45,7 @@ MODES: dict[str, dict[str, Any]] = {
     "hybrid, grouped by patient": {"group": "patient"},
     "hybrid, the best 32 read by the ranker": {"rerank": True},
 }
-RERANKED = 30  # questions, as a ranker takes its time
+FEW = 30  # questions, as a ranker takes its time
 FIRST = """
 import sys, time
 start = time.perf_counter()
@@ -220,7 +220,7 @@ def searching(folder: Path) -> dict[str, Any]:
         if name == "hybrid, section":
             options = {"filters": [f"section={section}"]}
             name = f"{name} ({100 * count / total:.0f} %)"
-        some = questions[: WARM + RERANKED] if options.get("rerank") else questions
+        some = questions[: WARM + FEW] if options.get("rerank") else questions
         asking = {"rerank": False} | options
         found["latency"][name] = timed(lambda question, o=asking: library.search(question, K, **o), some)
         if name == "hybrid":

@@ -225,8 +225,18 @@ def test_a_ranking_made_elsewhere_ranks_as_the_model_that_made_it(toy, tiny_enco
 def test_what_a_ranking_made_elsewhere_does_not_have_comes_last(toy, tmp_path):
     path = tmp_path / "some.run"
     path.write_text("1 Q0 b 1 0.5 some\n1 Q0 d 2 0.4 some\n")
-    found = RunScorer(path).of(toy, "tuple", {"1": ("c", "d", "b")}, silent)
-    assert sorted(found["1"], key=lambda id: -found["1"][id]) == ["b", "d", "c"]
+    some = replace(toy, asked=toy.asked[:1])
+    first = Given({"1": {"c": 0.3, "d": 0.2, "b": 0.1}})
+    found = Reranked(first, RunScorer(path)).run(some, "tuple", silent)["1"]
+    assert sorted(found, key=lambda id: -found[id]) == ["b", "d", "c"]
+    without = Reranked(Given({"1": {"d": 0.2, "b": 0.1}}), RunScorer(path)).run(some, "tuple", silent)["1"]
+    assert {id: found[id] for id in "bd"} == without  # it changes nothing for those that the ranking has
+
+
+def test_a_model_that_does_not_ship_is_not_named_as_the_remedy():
+    with pytest.raises(CaprError, match=r"there is no model ranker\. Fix: use bm25, .*") as told:
+        load("ranker")
+    assert "encoder" not in str(told.value)
 
 
 def test_a_ranking_that_is_not_there_is_told(tmp_path):

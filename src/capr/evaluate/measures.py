@@ -80,11 +80,10 @@ def measure(task: Task, run: Run, model: str, form: str, names: Sequence[str] = 
 
     wanted = [ir_measures.parse_measure(name) for name in names]
     judged = [Qrel(asked.id, id, 1) for asked in task.asked for id in sorted(asked.relevant)]
-    places = {id: place for place, id in enumerate(task.passages)}
     listed = [
         ScoredDoc(query, id, float(-rank))
         for query, scores in run.items()
-        for rank, id in enumerate(ranked(scores, places))
+        for rank, id in enumerate(ranked(scores, task.places))
     ]
     per_query: dict[str, dict[str, float]] = {name: {asked.id: 0.0 for asked in task.asked} for name in names}
     for metric in ir_measures.iter_calc(wanted, judged, listed):
@@ -113,11 +112,10 @@ def difference(one: Mapping[str, float], other: Mapping[str, float], seed: int =
 
 def write_run(run: Run, task: Task, path: Path, name: str) -> None:
     """In TREC's format: query, Q0, passage, rank, score, name."""
-    places = {id: place for place, id in enumerate(task.passages)}
     lines = (
         f"{_token(query)} Q0 {_token(id)} {rank} {scores[id]:.9g} {_token(name)}\n"
         for query, scores in run.items()
-        for rank, id in enumerate(ranked(scores, places), 1)
+        for rank, id in enumerate(ranked(scores, task.places), 1)
     )
     _write(path, lines)
 

@@ -66,9 +66,8 @@ def _bars(axes: Any, reports: Sequence[Report], kind: str, measure: str) -> None
 def recall(task: Task, run: Run, ranks: int = RANKS) -> Any:
     """The mean recall at each of the first ranks: (ranks,)."""
     total = np.zeros(ranks)
-    places = {id: place for place, id in enumerate(task.passages)}
     for asked in task.asked:
-        first = ranked(run[asked.id], places)[:ranks]
+        first = ranked(run[asked.id], task.places)[:ranks]
         hits = np.array([id in asked.relevant for id in first] + [False] * (ranks - len(first)))
         total += np.cumsum(hits) / max(1, len(asked.relevant))
     return total / max(1, len(task.asked))

@@ -39,7 +39,7 @@ class Reranker(Protocol):
     """Ranks some of the candidates."""
 
     def of(self, task: Task, form: str, candidates: Mapping[str, Sequence[str]], progress: Progress) -> Run:
-        """The scores of the candidates that are given for each query."""
+        """The scores of the candidates that are given for each query; those of which it knows nothing are left out."""
 
 
 class TermScorer:
@@ -139,8 +139,7 @@ class RunScorer:
 
     def of(self, task: Task, form: str, candidates: Mapping[str, Sequence[str]], progress: Progress) -> Run:
         whole = self.run(task, form, progress)
-        last = min((score for scores in whole.values() for score in scores.values()), default=0.0) - 1
-        return {query: {id: whole[query].get(id, last) for id in ids} for query, ids in candidates.items()}
+        return {query: {id: whole[query][id] for id in ids if id in whole[query]} for query, ids in candidates.items()}
 
 
 class Fused:
@@ -151,8 +150,8 @@ class Fused:
 
     def run(self, task: Task, form: str, progress: Progress) -> Run:
         runs = [part.run(task, form, progress) for part in self.parts]
-        places, ids = _places(task), list(task.passages)
-        return {asked.id: _scores(_fused([run[asked.id] for run in runs], places), ids) for asked in task.asked}
+        ids = list(task.passages)
+        return {asked.id: _scores(_fused([run[asked.id] for run in runs], task.places), ids) for asked in task.asked}
 
 
 class Reranked:
@@ -165,7 +164,7 @@ class Reranked:
         parts = self.first.parts if isinstance(self.first, Fused) else [self.first]
         names = ["lexical" if isinstance(part, TermScorer) else "dense" for part in parts]
         runs = [part.run(task, form, progress) for part in parts]
-        places, ids = _places(task), list(task.passages)
+        places, ids = task.places, list(task.passages)
         orders = {asked.id: _fused([run[asked.id] for run in runs], places) for asked in task.asked}
         best = {id: [ids[found.number] for found in order[:RERANKED]] for id, order in orders.items()}
         read = self.ranker.of(task, form, best, progress)
@@ -174,10 +173,6 @@ class Reranked:
             stages = [(name, _ranking(run[id], places)) for name, run in zip(names, runs, strict=True)]
             joined[id] = _scores(reranked(order, [*stages, ("rerank", _ranking(read[id], places))]), ids)
         return joined
-
-
-def _places(task: Task) -> dict[str, int]:
-    return {id: place for place, id in enumerate(task.passages)}
 
 
 def _ranking(scores: Mapping[str, float], places: Mapping[str, int]) -> list[Found]:
@@ -217,9 +212,11 @@ def load(name: str) -> Scorer:
         if not Path(name).is_file():
             raise CaprError(f"there is no {name}. Fix: name a run that capr evaluate --run has written.")
         return RunScorer(Path(name))
-    folder = shipped(name) if name in ("encoder", "ranker") else Path(name)
+    ours = {one: shipped(one) for one in ("encoder", "ranker")}
+    folder = ours.get(name, Path(name))
     if not folder.is_dir():
-        fix = f"use {', '.join(sorted(terms))}, encoder, ranker, or the folder of a model"
+        known = [*sorted(terms), *(one for one, place in ours.items() if place.is_dir())]
+        fix = f"use {', '.join(known)}, or the folder of a model"
         raise CaprError(f"there is no model {name}. Fix: {fix}.")
     model = load_model(folder)
     return EncoderScorer(model) if isinstance(model, OnnxEncoder) else RankerScorer(model)

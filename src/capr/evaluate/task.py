@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from capr.annotate.query import Query
 from capr.segment import under
@@ -60,6 +61,11 @@ class Task:
         """
         passages = {id: under(text, self.openings.get(id, "")) for id, text in self.passages.items()}
         return replace(self, name=f"{self.name}, with openings", passages=passages)
+
+    @cached_property
+    def places(self) -> dict[str, int]:
+        """Where each passage stands, which orders those with the same score."""
+        return {id: place for place, id in enumerate(self.passages)}
 
     @property
     def entities(self) -> set[str]:

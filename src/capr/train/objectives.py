@@ -331,6 +331,7 @@ def _scored(model: nn.Module, parts: Sequence[dict[str, Tensor]], back: Tensor, 
 
 def validated(objective: Objective, pairs: Pairs, lists: Sequence[List], view: str = "text") -> dict[str, float]:
     """The share of queries for which a passage that answers is the first, and among the first five."""
+    trains = objective.model.training
     objective.model.eval()
     first = fifth = 0
     with autocast(objective.reader.device):
@@ -339,7 +340,7 @@ def validated(objective: Objective, pairs: Pairs, lists: Sequence[List], view: s
         order = sorted(range(len(candidates)), key=lambda i: (-scores[i], candidates[i]))
         first += candidates[order[0]] in answers
         fifth += any(candidates[i] in answers for i in order[:5])
-    objective.model.train()
+    objective.model.train(trains)
     return {"R@1": first / max(1, len(lists)), "R@5": fifth / max(1, len(lists))}
 
 

@@ -117,7 +117,6 @@ def train(
     if recipe.blend:
         blend(objective.model, begun, recipe.blend)
         scores = validated(objective, held, lists)
-        objective.model.eval()
     if int(os.environ.get("RANK", 0)):
         return scores  # the first process writes the model
     tokenizer = objective.reader.tokenizer
