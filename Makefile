@@ -18,7 +18,7 @@ demo: .venv/core
 	@$(BIN)/capr search demo/library "What was the kidney injury attributed to?" -k 3
 
 test: .venv/test
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 test-faults: .venv/test
 	CAPR_FAULTS=100 $(BIN)/python -m pytest tests/index/faults

@@ -64,6 +64,7 @@ def test_links_lead_somewhere(path):
         assert (path.parent / target).exists(), target
 
 
+@pytest.mark.shipped
 def test_the_examples_of_the_documents_print_what_they_say(tmp_path):
     environment = os.environ | {
         "COLUMNS": "80",

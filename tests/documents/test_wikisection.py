@@ -166,7 +166,7 @@ def test_half_a_surrogate_pair_is_reported_not_replaced(read):
 @pytest.mark.parametrize(
     ("name", "content", "fact"),
     [
-        ("a.json.gz", gzip.compress(TWO.encode())[:-12], "gzip"),
+        ("a.json.gz", gzip.compress(TWO.encode(), mtime=0)[:-12], "gzip"),
         ("a.json", TWO.encode("utf-16")[:-1], "it begins as utf-16-le but is not"),
     ],
 )

@@ -149,14 +149,20 @@ def test_rankers_give_the_scores_of_direct_calls(toy, request, kind):
         assert run[asked.id] == pytest.approx(dict(zip(asked.candidates, expected, strict=True)), abs=1e-4)
 
 
-def test_fusion_is_by_reciprocal_rank(alone):
+def test_fusion_is_by_scores_if_nobody_says(alone):
     one, other = Given({"1": {"a": 9.0, "b": 5.0, "c": 1.0}}), Given({"1": {"c": 0.3, "a": 0.2}})
     found = Fused([one, other]).run(alone, "tuple", silent)
+    assert found["1"] == pytest.approx({"a": 0.5, "b": 0.25, "c": 0.5})
+
+
+def test_fusion_by_reciprocal_rank(alone):
+    one, other = Given({"1": {"a": 9.0, "b": 5.0, "c": 1.0}}), Given({"1": {"c": 0.3, "a": 0.2}})
+    found = Fused([one, other], "reciprocal").run(alone, "tuple", silent)
     assert found["1"] == pytest.approx({"a": 1 / 61 + 1 / 62, "b": 1 / 62, "c": 1 / 63 + 1 / 61})
 
 
 def test_ties_in_a_fusion_are_broken_by_the_order_of_the_passages(alone):
-    found = Fused([Given({"1": dict.fromkeys("abcd", 1.0)})]).run(alone, "tuple", silent)
+    found = Fused([Given({"1": dict.fromkeys("abcd", 1.0)})], "reciprocal").run(alone, "tuple", silent)
     assert found["1"] == pytest.approx({"d": 1 / 61, "b": 1 / 62, "a": 1 / 63, "c": 1 / 64})
 
 

@@ -14,7 +14,7 @@ def shown(found):
 
 
 def test_reciprocal_ranks_add_up():
-    assert shown(reciprocal({"lexical": LEXICAL, "dense": DENSE})) == [
+    assert shown(reciprocal([("lexical", LEXICAL), ("dense", DENSE)])) == [
         (3, round(1 / 62 + 1 / 61, 6)),
         (7, round(1 / 61 + 1 / 63, 6)),
         (9, round(1 / 62, 6)),
@@ -24,26 +24,34 @@ def test_reciprocal_ranks_add_up():
 
 def test_reciprocal_ranks_do_not_depend_on_scores():
     tenfold = [Found(one.number, one.score * 10 + 3) for one in LEXICAL]
-    assert reciprocal({"lexical": tenfold, "dense": DENSE}) == reciprocal({"lexical": LEXICAL, "dense": DENSE})
+    assert reciprocal([("lexical", tenfold), ("dense", DENSE)]) == reciprocal([("lexical", LEXICAL), ("dense", DENSE)])
 
 
-def test_scores_are_brought_to_one_range_and_averaged():
-    assert shown(normalised({"lexical": LEXICAL, "dense": DENSE})) == [(3, 0.75), (7, 0.5), (9, 0.25), (5, 0.0)]
+def test_scores_are_brought_to_one_range_and_words_count_half_as_much_as_vectors():
+    assert shown(normalised([("lexical", LEXICAL), ("dense", DENSE)])) == [
+        (3, round((0.5 * 0.5 + 1.0) / 1.5, 6)),
+        (7, round(0.5 / 1.5, 6)),
+        (9, round(0.5 / 1.5, 6)),
+        (5, 0.0),
+    ]
 
 
 def test_scores_that_are_all_equal_count_as_the_best():
-    assert shown(normalised({"lexical": [Found(1, 2.0), Found(2, 2.0)], "dense": []})) == [(1, 0.5), (2, 0.5)]
+    assert shown(normalised([("lexical", [Found(1, 2.0), Found(2, 2.0)]), ("dense", [])])) == [
+        (1, round(1 / 3, 6)),
+        (2, round(1 / 3, 6)),
+    ]
 
 
 @pytest.mark.parametrize("fusion", FUSIONS.values())
 def test_equals_come_in_the_order_of_their_numbers(fusion):
-    assert [one.number for one in fusion({"lexical": [Found(9, 1.0)], "dense": [Found(4, 1.0)]})] == [4, 9]
+    assert [one.number for one in fusion([("dense", [Found(9, 1.0)]), ("dense", [Found(4, 1.0)])])] == [4, 9]
 
 
 @pytest.mark.parametrize("fusion", FUSIONS.values())
 def test_nothing_gives_nothing_and_one_ranking_keeps_its_order(fusion):
-    assert fusion({"lexical": [], "dense": []}) == []
-    assert [one.number for one in fusion({"lexical": LEXICAL, "dense": []})] == [7, 3, 5]
+    assert fusion([("lexical", []), ("dense", [])]) == []
+    assert [one.number for one in fusion([("lexical", LEXICAL), ("dense", [])])] == [7, 3, 5]
 
 
 def test_what_a_ranker_has_read_is_put_in_the_order_of_all_stages_and_the_others_stay_behind():

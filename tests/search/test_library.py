@@ -413,7 +413,7 @@ def test_dense_search_finds_the_passage_with_the_nearest_vector(encoded):
 def test_stages_tell_rank_and_score_of_each_search(encoded):
     lexical = encoded.search("stop aspirin", mode="lexical")
     dense = encoded.search("stop aspirin", mode="dense")
-    hybrid = encoded.search("stop aspirin")
+    hybrid = encoded.search("stop aspirin", fusion="reciprocal")
     for single, name in ((lexical, "lexical"), (dense, "dense")):
         assert [hit.stages[name].rank for hit in single] == [*range(1, len(single) + 1)]
         ranks = {(*hit.passage.span, hit.document): hit.stages[name] for hit in single}
@@ -427,6 +427,7 @@ def test_stages_tell_rank_and_score_of_each_search(encoded):
 
 def test_fusion_of_scores(encoded):
     results = encoded.search("stop aspirin", fusion="scores")
+    assert results.hits == encoded.search("stop aspirin").hits  # which is the default
     assert 0 <= min(hit.score for hit in results) <= max(hit.score for hit in results) <= 1
     assert ids(results)[0] == "b"
 

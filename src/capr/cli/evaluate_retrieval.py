@@ -66,6 +66,7 @@ class Asking:
     model: Model
     queries: Queries = "tuple"
     limit: Limit = 0
+    fusion: inputs.Fused = inputs.Fusion.scores
     entities: Entities = None
     passages: Passages = None
 
@@ -121,7 +122,9 @@ def notes(
 
 
 @spread
-def beir(data: Data, model: Model, wanted: Wanted, limit: Limit = 0) -> None:
+def beir(
+    data: Data, model: Model, wanted: Wanted, limit: Limit = 0, fusion: inputs.Fused = inputs.Fusion.scores
+) -> None:
     """Any BEIR folder through a library: every query over the whole corpus.
 
     --data has corpus.jsonl, queries.jsonl and qrels.tsv or qrels/test.tsv.
@@ -131,13 +134,15 @@ def beir(data: Data, model: Model, wanted: Wanted, limit: Limit = 0) -> None:
     from capr.evaluate.through_library import beir as through
 
     def asked(name: str, progress: Progress) -> tuple[Task, Run]:
-        return through(data, name, progress, limit=limit)
+        return through(data, name, progress, limit=limit, fusion=fusion)
 
     _report(asked, model, "question", wanted)
 
 
 @spread
-def samples(model: Model, wanted: Wanted, queries: Queries = "question") -> None:
+def samples(
+    model: Model, wanted: Wanted, queries: Queries = "question", fusion: inputs.Fused = inputs.Fusion.scores
+) -> None:
     """The questions that ship, through a library.
 
     Example: capr evaluate samples --model bm25
@@ -147,7 +152,7 @@ def samples(model: Model, wanted: Wanted, queries: Queries = "question") -> None
     _form(queries)
 
     def asked(name: str, progress: Progress) -> tuple[Task, Run]:
-        return shipped_samples(name, queries, progress)
+        return shipped_samples(name, queries, progress, fusion)
 
     _report(asked, model, queries, wanted)
 
@@ -170,7 +175,7 @@ def _measure(task: Task, asking: Asking, wanted: Wanted, opening: bool = False) 
     read = task.with_openings() if opening else task
 
     def asked(name: str, progress: Progress) -> tuple[Task, Run]:
-        return read, load(name).run(read, asking.queries, progress)
+        return read, load(name, asking.fusion).run(read, asking.queries, progress)
 
     _report(asked, asking.model, asking.queries, wanted)
     if asking.passages:

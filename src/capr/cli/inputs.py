@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, TypeVar
 
@@ -38,12 +39,22 @@ Replace = Annotated[
     bool, typer.Option("--replace", help="Allow an id twice; whoever keeps the documents keeps the later one.")
 ]
 LibraryFolder = Annotated[Path, typer.Argument(metavar="LIBRARY", help="The folder of the library.")]
+
+
+class Fusion(StrEnum):
+    """Ways to join two rankings."""
+
+    scores = "scores"
+    reciprocal = "reciprocal"
+
+
 Encoder = Annotated[
     str | None,
     typer.Option(
         "--encoder", metavar="FOLDER", help="Makes the vectors, if not the one used before or that ships; or none."
     ),
 ]
+Fused = Annotated[Fusion, typer.Option("--fusion", help="How words and vectors are joined.")]
 Filter = Annotated[
     list[str] | None,
     typer.Option("--filter", metavar="NAME=VALUE", help="Only such documents; may be repeated."),

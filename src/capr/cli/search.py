@@ -27,13 +27,6 @@ class Mode(StrEnum):
     dense = "dense"
 
 
-class Fusion(StrEnum):
-    """Ways to join two rankings."""
-
-    reciprocal = "reciprocal"
-    scores = "scores"
-
-
 class Group(StrEnum):
     """What hits may stand for."""
 
@@ -69,7 +62,7 @@ def command(
         list[Flag] | None, typer.Option("--without", help="Only where the entity is not so; may be repeated.")
     ] = None,
     mode: Annotated[Mode, typer.Option("--mode", help="Compare words, meanings, or both.")] = Mode.hybrid,
-    fusion: Annotated[Fusion, typer.Option("--fusion", help="How both are joined.")] = Fusion.reciprocal,
+    fusion: inputs.Fused = inputs.Fusion.scores,
     group: Annotated[Group | None, typer.Option("--group", help="One hit for each.")] = None,
     neighbours: Annotated[
         int, typer.Option("--neighbours", min=0, help="Passages before and after each hit to show.")

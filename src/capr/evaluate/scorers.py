@@ -18,7 +18,7 @@ from capr.documents import CaprError
 from capr.evaluate.task import Asked, Task
 from capr.evaluate.terms import Terms
 from capr.index import Found, OnnxEncoder
-from capr.search.fusion import FUSIONS, reranked
+from capr.search.fusion import DEFAULT, FUSIONS, reranked
 from capr.search.models import load_model, shipped
 from capr.search.passages import RERANKED
 from capr.search.rerank import OnnxPoly, Ranker
@@ -143,15 +143,22 @@ class RunScorer:
 
 
 class Fused:
-    """Several rankings as one, by reciprocal rank, as a library does."""
+    """Several rankings as one, as a library joins them: words, and vectors of one or several models."""
 
-    def __init__(self, parts: Sequence[Scorer]) -> None:
-        self.parts = parts
+    def __init__(self, parts: Sequence[Scorer], fusion: str = DEFAULT) -> None:
+        self.parts, self.fusion = parts, fusion
+        self.stages = ["lexical" if isinstance(part, TermScorer) else "dense" for part in parts]
 
     def run(self, task: Task, form: str, progress: Progress) -> Run:
         runs = [part.run(task, form, progress) for part in self.parts]
         ids = list(task.passages)
-        return {asked.id: _scores(_fused([run[asked.id] for run in runs], task.places), ids) for asked in task.asked}
+        return {
+            asked.id: _scores(self.fused([run[asked.id] for run in runs], task.places), ids) for asked in task.asked
+        }
+
+    def fused(self, parts: Sequence[Mapping[str, float]], places: Mapping[str, int]) -> list[Found]:
+        """What the rankings say of a query's candidates as one."""
+        return FUSIONS[self.fusion]([(n, _ranking(s, places)) for n, s in zip(self.stages, parts, strict=True)])
 
 
 class Reranked:
@@ -161,16 +168,15 @@ class Reranked:
         self.first, self.ranker = first, ranker
 
     def run(self, task: Task, form: str, progress: Progress) -> Run:
-        parts = self.first.parts if isinstance(self.first, Fused) else [self.first]
-        names = ["lexical" if isinstance(part, TermScorer) else "dense" for part in parts]
-        runs = [part.run(task, form, progress) for part in parts]
+        first = self.first if isinstance(self.first, Fused) else Fused([self.first])
+        runs = [part.run(task, form, progress) for part in first.parts]
         places, ids = task.places, list(task.passages)
-        orders = {asked.id: _fused([run[asked.id] for run in runs], places) for asked in task.asked}
+        orders = {asked.id: first.fused([run[asked.id] for run in runs], places) for asked in task.asked}
         best = {id: [ids[found.number] for found in order[:RERANKED]] for id, order in orders.items()}
         read = self.ranker.of(task, form, best, progress)
         joined: Run = {}
         for id, order in orders.items():
-            stages = [(name, _ranking(run[id], places)) for name, run in zip(names, runs, strict=True)]
+            stages = [(name, _ranking(run[id], places)) for name, run in zip(first.stages, runs, strict=True)]
             joined[id] = _scores(reranked(order, [*stages, ("rerank", _ranking(read[id], places))]), ids)
         return joined
 
@@ -178,11 +184,6 @@ class Reranked:
 def _ranking(scores: Mapping[str, float], places: Mapping[str, int]) -> list[Found]:
     """As a stage of a library gives it: passages by number, best first."""
     return [Found(places[id], scores[id]) for id in ranked(scores, places)]
-
-
-def _fused(parts: Sequence[Mapping[str, float]], places: Mapping[str, int]) -> list[Found]:
-    """What several rankings say of a query's candidates as one."""
-    return FUSIONS["reciprocal"]({str(number): _ranking(scores, places) for number, scores in enumerate(parts)})
 
 
 def _scores(ranking: Sequence[Found], ids: Sequence[str]) -> dict[str, float]:
@@ -194,17 +195,17 @@ def ranked(scores: Mapping[str, float], places: Mapping[str, int]) -> list[str]:
     return sorted(scores, key=lambda id: (-scores[id], places[id]))
 
 
-def load(name: str) -> Scorer:
-    """The scorer that a name means; see the top of this file."""
+def load(name: str, fusion: str = DEFAULT) -> Scorer:
+    """The scorer that a name means, see the top of this file; `fusion` says how `a+b` are joined."""
     if ">" in name:
         first, _, last = name.rpartition(">")
         ranker = load(last)
         if not isinstance(ranker, RankerScorer | RunScorer):
             fix = "name a cross- or poly-encoder after the >"
             raise CaprError(f"{last} cannot put passages in order. Fix: {fix}.")
-        return Reranked(load(first), ranker)
+        return Reranked(load(first, fusion), ranker)
     if "+" in name:
-        return Fused([load(part) for part in name.split("+")])
+        return Fused([load(part) for part in name.split("+")], fusion)
     terms = {"bm25", "tfidf", "bm25-top", "tfidf-top"}
     if name in terms:
         return TermScorer(name.removesuffix("-top"), name.endswith("-top"))

@@ -18,6 +18,7 @@ from capr.documents import CaprError, Document, read
 from capr.evaluate.scorers import Progress, Run
 from capr.evaluate.task import Asked, Task
 from capr.search import Library
+from capr.search.fusion import DEFAULT
 from capr.search.models import NONE, shipped
 from capr.segment import passages
 
@@ -59,7 +60,9 @@ def _folder(name: str) -> str:
     return str(shipped(name)) if name in ("encoder", "ranker") else name
 
 
-def beir(data: Path, model: str, progress: Progress, split: str = "test", limit: int = 0) -> tuple[Task, Run]:
+def beir(
+    data: Path, model: str, progress: Progress, split: str = "test", limit: int = 0, fusion: str = DEFAULT
+) -> tuple[Task, Run]:
     """The queries of a BEIR folder over its whole corpus; a document is as good as its best passage."""
     corpus, queries, judged = data / "corpus.jsonl", data / "queries.jsonl", data / "qrels" / f"{split}.tsv"
     if not judged.is_file() and (data / "qrels.tsv").is_file():
@@ -87,13 +90,13 @@ def beir(data: Path, model: str, progress: Progress, split: str = "test", limit:
 
     def found(library: Library, query: Asked) -> dict[str, float]:
         words = _plain(query.question)
-        hits = library.search(words, DEPTH, mode=setting.mode, group="document") if words else ()
+        hits = library.search(words, DEPTH, mode=setting.mode, fusion=fusion, group="document") if words else ()
         return {hit.document: hit.score for hit in hits}
 
     return task, _asked(task, setting, documents, found, progress)
 
 
-def shipped_samples(model: str, form: str, progress: Progress) -> tuple[Task, Run]:
+def shipped_samples(model: str, form: str, progress: Progress, fusion: str = DEFAULT) -> tuple[Task, Run]:
     """The questions that ship, each asked of its collection or of its patient's notes.
 
     A passage answers if an answer begins in it. Questions without an answer are left out, and so are, by `form`, plain
@@ -131,7 +134,7 @@ def shipped_samples(model: str, form: str, progress: Progress) -> tuple[Task, Ru
                 if question.collection == name:
                     filters = {"patient": question.patient} if question.patient else None
                     query = _plain(one.question) or Query(entity=one.entity, aspect=one.aspect)
-                    hits = library.search(query, DEPTH, mode=setting.mode, filters=filters)
+                    hits = library.search(query, DEPTH, mode=setting.mode, fusion=fusion, filters=filters)
                     run[one.id] = {f"{hit.document}:{hit.passage.span.begin}": hit.score for hit in hits}
                     progress(len(run), len(asked))
     return Task("samples", texts, asked), run

@@ -11,37 +11,39 @@ from capr.index import Found
 RANK = 60
 WEIGHTS = {"lexical": 0.5, "dense": 1.0, "rerank": 2.0}  # docs/results.md says how they were chosen
 Ranking = Sequence[Found]
+Stages = Sequence[tuple[str, Ranking]]  # with the names of the weights
 
 
-def reciprocal(rankings: Mapping[str, Ranking]) -> list[Found]:
+def reciprocal(stages: Stages) -> list[Found]:
     """The sum of 1 / (60 + rank); scores need not be comparable.
 
     Reference: Cormack, Clarke and Büttcher, Reciprocal rank fusion outperforms Condorcet and individual rank learning
     methods, 2009.
     """
     totals: dict[int, float] = defaultdict(float)
-    for ranking in rankings.values():
+    for _, ranking in stages:
         for rank, found in enumerate(ranking, 1):
             totals[found.number] += 1 / (RANK + rank)
     return _sorted(totals)
 
 
-def normalised(rankings: Mapping[str, Ranking]) -> list[Found]:
-    """The mean of the scores, each brought to 0 (the last of its ranking) to 1 (the first); 0 where it is missing.
+def normalised(stages: Stages) -> list[Found]:
+    """The weighted mean of the scores, each brought to 0 (the last of its ranking) to 1 (the first); 0 if missing.
 
     Reference: Shaw and Fox, Combination of multiple searches (CombSUM), 1994.
     """
     totals: dict[int, float] = defaultdict(float)
-    for ranking in rankings.values():
+    whole = sum(WEIGHTS[name] for name, _ in stages)
+    for name, ranking in stages:
         scores = [found.score for found in ranking]
         low, high = min(scores, default=0.0), max(scores, default=0.0)
         for found in ranking:
             share = (found.score - low) / (high - low) if high > low else 1.0
-            totals[found.number] += share / len(rankings)
+            totals[found.number] += share * WEIGHTS[name] / whole
     return _sorted(totals)
 
 
-def reranked(ordered: Ranking, stages: Sequence[tuple[str, Ranking]]) -> list[Found]:
+def reranked(ordered: Ranking, stages: Stages) -> list[Found]:
     """The passages of the last stage, a ranker, in the order of all stages together; then the others as they were.
 
     The score is the weighted mean of what the stages give, in standard deviations from the mean of those passages. What
@@ -49,7 +51,7 @@ def reranked(ordered: Ranking, stages: Sequence[tuple[str, Ranking]]) -> list[Fo
 
     Args:
         ordered: the candidates, best first.
-        stages: rankings with the names of `WEIGHTS`; the last is the ranker's.
+        stages: the last is the ranker's.
     """
     read = {found.number for found in stages[-1][1]}
     among = [found.number for found in ordered if found.number in read]
@@ -67,10 +69,11 @@ def reranked(ordered: Ranking, stages: Sequence[tuple[str, Ranking]]) -> list[Fo
     return best + [Found(number, lowest - place) for place, number in enumerate(others, 1)]
 
 
-FUSIONS: Mapping[str, Callable[[Mapping[str, Ranking]], list[Found]]] = {
-    "reciprocal": reciprocal,
+FUSIONS: Mapping[str, Callable[[Stages], list[Found]]] = {
     "scores": normalised,
+    "reciprocal": reciprocal,
 }
+DEFAULT = "scores"
 
 
 def _sorted(totals: Mapping[int, float]) -> list[Found]:

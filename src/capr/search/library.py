@@ -19,6 +19,7 @@ from capr.index.digest import as_text, digest
 from capr.index.filters import clean, field_name
 from capr.index.verify import Check, verify
 from capr.search.conditions import about_entities, passed_by_none, resolved
+from capr.search.fusion import DEFAULT
 from capr.search.hit import Results
 from capr.search.models import Models
 from capr.search.parse import Parser
@@ -293,7 +294,7 @@ class Library:
         *,
         filters: Filters | Mapping[str, Any] | Iterable[str] | str | None = None,
         mode: str = "hybrid",
-        fusion: str = "reciprocal",
+        fusion: str = DEFAULT,
         rerank: bool | None = None,
         group: str | None = None,
         neighbours: int = 0,
@@ -305,7 +306,7 @@ class Library:
             k: how many, at most.
             filters: what passages have to pass, as `Filters.of` reads it. The k best of those that pass are found.
             mode: `lexical` (words), `dense` (meaning) or `hybrid` (both); without an encoder, hybrid is lexical.
-            fusion: of both, by `reciprocal` rank or by normalised `scores`.
+            fusion: of both, by normalised `scores` or by `reciprocal` rank.
             rerank: whether the ranker puts the best candidates in order; if nobody says, it does in hybrid search, and
                 one that was given does always.
             group: `document` or `patient`: one hit for each, with the others in it.

@@ -12,7 +12,7 @@ from capr.documents import CaprError
 from capr.index import Encoder, Filters, Found, Index, Stored
 from capr.index.protocol import Vector
 from capr.search.evidence import Evidence
-from capr.search.fusion import FUSIONS, reranked
+from capr.search.fusion import DEFAULT, FUSIONS, reranked
 from capr.search.hit import Hit, Neighbour, Stage
 from capr.search.parse import Parsed
 from capr.search.prepare import wording
@@ -33,7 +33,7 @@ class Options:
 
     k: int = 10
     mode: str = "hybrid"
-    fusion: str = "reciprocal"
+    fusion: str = DEFAULT
     group: str | None = None
     neighbours: int = 0
 
@@ -102,7 +102,7 @@ class PassageSearch:
             rankings = self._first_stages(depth)
             exhausted = all(len(ranking) < depth for ranking in rankings.values()) or depth >= LARGEST
             if len(rankings) > 1:
-                rankings["fusion"] = FUSIONS[self._options.fusion](rankings)
+                rankings["fusion"] = FUSIONS[self._options.fusion](list(rankings.items()))
             ordered = next(reversed(rankings.values()))
             groups = self._groups(ordered, group) if group else {}
             if group is None or exhausted or len(groups) >= k:

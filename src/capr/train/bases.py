@@ -131,6 +131,11 @@ class Reader:
                 place += 1
         return found
 
+    def reads_as(self, other: Reader) -> bool:
+        """Whether both make the same of every text, so that one need not read what the other has read."""
+        mine, others = ((one.names, one.padding, one.longest, one.tokenizer.to_str()) for one in (self, other))
+        return mine == others
+
     def cut(self, texts: Sequence[str]) -> list[Ids]:
         """The pieces of texts, without what a model wants around them."""
         new = list(dict.fromkeys(text for text in texts if text not in self._known))

@@ -275,6 +275,7 @@ class CrossObjective(Objective):
         super().__init__(pairs, reader, reading)
         self.model: CrossEncoder = model
         self.teachers, self.hard = teachers, hard
+        self._alike = [teacher.reader.reads_as(reader) for teacher in teachers]
 
     def batch(self, chosen: Sequence[Draw], draw: random.Random) -> Batch:
         view, wanted = self.reading.view(draw), self.reading.negatives
@@ -286,7 +287,10 @@ class CrossObjective(Objective):
             texts += [(query, text) for text in self._texts([one.passage, *others], view)]
         answers = torch.zeros(len(chosen), dtype=torch.long, device=self.reader.device)
         parts = self.reader.read_parts(texts, self.reading.pieces)
-        judged = [(teacher.model, *teacher.reader.read_parts(texts, self.reading.pieces)) for teacher in self.teachers]
+        judged = [
+            (teacher.model, *(parts if alike else teacher.reader.read_parts(texts, self.reading.pieces)))
+            for teacher, alike in zip(self.teachers, self._alike, strict=True)
+        ]
         return Batch({}, *parts, answers, torch.empty(0), judged=judged)
 
     def _any(self, count: int, answering: set[int], draw: random.Random) -> list[int]:
