@@ -5,9 +5,10 @@ Reference: Arnold et al., Learning Contextualized Document Representations for H
 
 from __future__ import annotations
 
+import os
 from typing import Protocol
 
-from capr.documents import Document, Span
+from capr.documents import CaprError, Document, Span
 from capr.index.onnx import Floats
 from capr.index.protocol import EncoderIdentity, Vector
 
@@ -28,3 +29,8 @@ class Discourse(Protocol):
 
     def query(self, entity: str, aspect: str) -> Vector:
         """(dimensions,), the halves likewise; that of an empty entity or aspect is zero, and the other not rescaled."""
+
+
+def load_discourse(folder: str | os.PathLike[str]) -> Discourse:
+    """The discourse model of a folder."""
+    raise CaprError(f"{folder} cannot be loaded. Fix: give a discourse model itself, from Python.")

@@ -17,11 +17,15 @@ from capr.documents import Annotation, CaprError, Document, Span
 from capr.index.database import Database
 from capr.index.digest import as_text
 from capr.index.filters import PASSAGE_NAMES, document_facts, passage_facts
-from capr.index.protocol import EncoderIdentity, Entry, Prepared, Stored, Vector
+from capr.index.protocol import EncoderIdentity, Entry, Prepared, Sentences, Space, Stored, Vector
+from capr.index.sentences import RECORD, SUM, meant, packed, unpacked
 from capr.index.vectors import decoded, encoded
 from capr.segment import Passage
 
 MANY = 500  # values in one SQL statement
+TABLES = {Space.PASSAGES: "vector", Space.SENTENCES: "sentence"}
+MODELS = {Space.PASSAGES: "encoder", Space.SENTENCES: "discourse"}  # under which the table `meta` has them
+EXCHANGED = {Space.PASSAGES: "exchanged", Space.SENTENCES: "exchanged sentences"}
 PASSAGE = (
     "passage.number, passage.document, begin, end, text, heading, heading_begin, heading_end, aspect, sentences, "
     "passage.mentions, document.id, title, metadata, first"
@@ -43,24 +47,30 @@ class Store(Database):
 
     # --- what is there ---
 
-    def encoder(self) -> EncoderIdentity | None:
-        found = self.meta("encoder")
+    def encoder(self, space: Space = Space.PASSAGES) -> EncoderIdentity | None:
+        found = self.meta(MODELS[space])
         return EncoderIdentity(**json.loads(found)) if found else None
 
-    def source(self) -> str:
-        """It changes when vectors that were there are not valid any more."""
-        encoder = self.encoder()
-        return f"{encoder.digest if encoder else ''}:{self.meta('exchanged') or 0}"
+    def spaces(self) -> list[Space]:
+        """Those that have a model. Others may lack their table, in a library that is older than the space."""
+        return [space for space in Space if self.meta(MODELS[space])]
 
-    def last(self) -> tuple[int, int, int]:
-        """The last number of a passage, of a vector and of a removal."""
-        row = self.database.execute(
-            "SELECT (SELECT value FROM meta WHERE key = 'passages'), "
-            "(SELECT seq FROM sqlite_sequence WHERE name = 'vector'), "
-            "(SELECT seq FROM sqlite_sequence WHERE name = 'removed')"
-        ).fetchone()
-        passage, vector, removed = (int(value or 0) for value in row)
-        return passage, vector, removed
+    def source(self, space: Space) -> str:
+        """It changes when vectors that were there are not valid any more."""
+        encoder = self.encoder(space)
+        return f"{encoder.digest if encoder else ''}:{self.meta(EXCHANGED[space]) or 0}"
+
+    def last(self) -> tuple[int, int]:
+        """The last number of a passage and of a removal."""
+        return int(self.meta("passages") or 0), self._sequence("removed")
+
+    def last_vector(self, space: Space) -> int:
+        """The last sequence number of a vector."""
+        return self._sequence(TABLES[space])
+
+    def _sequence(self, table: str) -> int:
+        row = self.database.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
+        return int(row[0]) if row else 0
 
     def digests(self, ids: Sequence[str]) -> dict[str, bytes]:
         found: dict[str, bytes] = {}
@@ -115,22 +125,52 @@ class Store(Database):
         )
         return [row[0] for row in self.database.execute(query, (distance, distance, number))]
 
-    def without_vectors(self, limit: int, after: int) -> list[int]:
+    def passages_in(self, id: str) -> list[int]:
+        """The numbers of the passages of a document."""
+        row = self.database.execute("SELECT first, passages FROM document WHERE id = ?", (id,)).fetchone()
+        return list(range(row[0], row[0] + row[1])) if row else []
+
+    def without_vectors(self, limit: int, after: int, space: Space) -> list[int]:
+        known = f"EXISTS (SELECT 1 FROM {TABLES[space]} AS known WHERE known.passage = passage.number)"
         query = (
-            "SELECT number FROM passage WHERE number > ? AND NOT EXISTS "
-            "(SELECT 1 FROM vector WHERE vector.passage = passage.number) ORDER BY number LIMIT ?"
+            f"SELECT number FROM passage WHERE number > ? AND NOT {known if space in self.spaces() else 'FALSE'} "
+            "ORDER BY number LIMIT ?"
         )
         return [row[0] for row in self.database.execute(query, (after, limit))]
 
     def vectors_of(self, content: bytes) -> list[Vector] | None:
+        codes = self._codes_of(content, Space.PASSAGES)
+        return None if codes is None else [decoded(code) for code in codes]
+
+    def sentences_of(self, content: bytes) -> list[Sentences] | None:
+        codes = self._codes_of(content, Space.SENTENCES)
+        return None if codes is None else [self._sentences(code) for code in codes]
+
+    def _codes_of(self, content: bytes, space: Space) -> list[bytes] | None:
+        """Of the passages of a document with that content, all of which have them."""
         with self.reading() as database:
+            if space not in self.spaces():
+                return None
             query = "SELECT first, passages FROM document WHERE content = ?"
             for first, count in database.execute(query, (content,)).fetchall():
-                query = "SELECT code FROM vector WHERE passage BETWEEN ? AND ? ORDER BY passage"
+                query = f"SELECT code FROM {TABLES[space]} WHERE passage BETWEEN ? AND ? ORDER BY passage"
                 codes = [code for (code,) in database.execute(query, (first, first + count - 1))]
                 if len(codes) == count:
-                    return [decoded(code) for code in codes]
+                    return codes
         return None
+
+    def sentences(self, numbers: Sequence[int]) -> dict[int, Sentences]:
+        found: dict[int, Sentences] = {}
+        with self.reading() as database:
+            for some in _parts(numbers) if Space.SENTENCES in self.spaces() else ():
+                query = f"SELECT passage, code FROM sentence WHERE passage IN ({_marks(some)})"
+                found.update((number, self._sentences(code)) for number, code in database.execute(query, some))
+        return found
+
+    def _sentences(self, code: bytes) -> Sentences:
+        encoder = self.encoder(Space.SENTENCES)
+        with self._sound():
+            return unpacked(code, encoder.dimensions if encoder else 0)
 
     def having(self, of: str, name: str, values: Sequence[str]) -> list[int]:
         """The numbers of those (`of`: document or passage) that have one of some values."""
@@ -181,10 +221,27 @@ class Store(Database):
         """First number and number of the passages of all documents that were removed."""
         return self.database.execute("SELECT first, passages FROM removed").fetchall()
 
-    def codes_since(self, sequence: int, limit: int) -> list[tuple[int, int, bytes]]:
-        """Sequence number, passage and code of vectors."""
-        query = "SELECT sequence, passage, code FROM vector WHERE sequence > ? ORDER BY sequence LIMIT ?"
-        return self.database.execute(query, (sequence, limit)).fetchall()
+    def codes_since(self, space: Space, sequence: int, limit: int) -> list[tuple[int, int, bytes]]:
+        """Sequence number, passage and code of vectors, as their index holds them."""
+        query = f"SELECT sequence, passage, code FROM {TABLES[space]} WHERE sequence > ? ORDER BY sequence LIMIT ?"
+        rows = self.database.execute(query, (sequence, limit)).fetchall()
+        return [(number, passage, self.indexed(space, code)) for number, passage, code in rows]
+
+    def codes(self, space: Space) -> Iterator[tuple[int, bytes]]:
+        """All passages that have vectors, with their codes."""
+        if space in self.spaces():
+            yield from self.database.execute(f"SELECT passage, code FROM {TABLES[space]}")
+
+    def indexed(self, space: Space, code: bytes) -> bytes:
+        """A code as the index of vectors holds it; one that cannot be read is there, and never found."""
+        if space is Space.PASSAGES:
+            return code
+        encoder = self.encoder(space)
+        dimensions = encoder.dimensions if encoder else 0
+        try:
+            return meant(code, dimensions)
+        except ValueError:
+            return bytes(4 + dimensions)
 
     def passages_since(self, passage: int) -> Iterator[tuple[int, list[Stored]]]:
         """The documents that were added after a passage, with their passages, which know no neighbours."""
@@ -214,8 +271,19 @@ class Store(Database):
             "characters": int(characters),
             "mentions": int(mentions),
             "vectors": self.database.execute("SELECT COUNT(*) FROM vector").fetchone()[0],
+            "encoder": self.encoder(),
+            **self._sentence_counts(),
             "fields": {name: count for name, count in self.database.execute(fields) if not re.match("#[^#]", name)},
         }
+
+    def _sentence_counts(self) -> dict[str, Any]:
+        discourse = self.encoder(Space.SENTENCES)
+        passages = sentences = 0
+        if discourse is not None:
+            query = "SELECT COUNT(*), TOTAL(LENGTH(code)) FROM sentence"
+            passages, size = self.database.execute(query).fetchone()
+            sentences = int(size - SUM * passages) // (RECORD + discourse.dimensions)
+        return {"sentences": sentences, "passages_with_sentences": passages, "discourse": discourse}
 
     def document(self, id: str) -> Document | None:
         with self.reading() as database:
@@ -312,7 +380,9 @@ class Store(Database):
         database.executemany("INSERT INTO passage_fact VALUES (?, ?, ?)", facts)
         self.set_meta("passages", str(first + len(rows) - 1))
         if prepared.vectors is not None:
-            self.set_vectors({first + i: vector for i, vector in enumerate(prepared.vectors)})
+            self.set_vectors(dict(enumerate(prepared.vectors, first)))
+        if prepared.sentences is not None:
+            self.set_sentences(dict(enumerate(prepared.sentences, first)))
 
     def remove(self, ids: Iterable[str]) -> int:
         database = self.database
@@ -332,7 +402,8 @@ class Store(Database):
             query = "DELETE FROM document_fact WHERE name = ? AND value = ? AND document = ?"
             database.executemany(query, [(*fact, number) for fact in facts])
             bounds = (first, first + passages - 1)
-            database.execute("DELETE FROM vector WHERE passage BETWEEN ? AND ?", bounds)
+            for space in self.spaces():
+                database.execute(f"DELETE FROM {TABLES[space]} WHERE passage BETWEEN ? AND ?", bounds)
             database.execute("DELETE FROM passage WHERE number BETWEEN ? AND ?", bounds)
             database.execute("DELETE FROM document WHERE number = ?", (number,))
             database.execute("INSERT INTO removed VALUES (NULL, ?, ?, ?)", (number, first, passages))
@@ -349,33 +420,50 @@ class Store(Database):
         self.database.execute("DELETE FROM removed")
         self.database.executemany("INSERT INTO removed VALUES (NULL, 0, ?, ?)", merged)
 
-    def set_encoder(self, encoder: EncoderIdentity) -> None:
-        known = self.encoder()
+    def set_encoder(self, encoder: EncoderIdentity, space: Space) -> None:
+        known = self.encoder(space)
         if known is None or known.digest != encoder.digest:
-            self.database.execute("DELETE FROM vector")
-            self._exchange()
+            columns = "sequence INTEGER PRIMARY KEY AUTOINCREMENT, passage INTEGER NOT NULL UNIQUE, code BLOB NOT NULL"
+            self.database.execute(f"CREATE TABLE IF NOT EXISTS {TABLES[space]} ({columns})")
+            self.database.execute(f"DELETE FROM {TABLES[space]}")
+            self._exchange(space)
         identity = {name: getattr(encoder, name) for name in encoder.__slots__}
-        self.set_meta("encoder", json.dumps(identity))
+        self.set_meta(MODELS[space], json.dumps(identity))
 
-    def _exchange(self) -> None:
+    def _exchange(self, space: Space) -> None:
         """Tells the index of vectors that it has to begin anew."""
-        self.set_meta("exchanged", str(int(self.meta("exchanged") or 0) + 1))
+        self.set_meta(EXCHANGED[space], str(int(self.meta(EXCHANGED[space]) or 0) + 1))
 
     def set_vectors(self, vectors: Mapping[int, Vector]) -> None:
-        for some in _parts(list(vectors)):
-            known = f"SELECT 1 FROM vector WHERE passage IN ({_marks(some)}) LIMIT 1"
-            if self.database.execute(known, some).fetchone():
-                self._exchange()
-        encoder = self.encoder()
         for vector in vectors.values():
-            if encoder is None or len(vector) != encoder.dimensions or not np.isfinite(vector).all():
-                fact = f"a vector has {len(vector)} dimensions or is not finite"
-                wanted = encoder.dimensions if encoder else "no"
-                raise CaprError(
-                    f"{fact}, and {self.folder} needs {wanted}. Fix: use an encoder that fits its manifest."
-                )
-        query = "INSERT OR REPLACE INTO vector VALUES (NULL, ?, ?)"
-        self.database.executemany(query, [(number, encoded(vector)) for number, vector in vectors.items()])
+            self._fits(vector, Space.PASSAGES)
+        self._keep(Space.PASSAGES, {number: encoded(vector) for number, vector in vectors.items()})
+
+    def set_sentences(self, sentences: Mapping[int, Sentences]) -> None:
+        for one in sentences.values():
+            self._fits(one.vectors, Space.SENTENCES)
+        self._keep(Space.SENTENCES, {number: packed(one) for number, one in sentences.items()})
+
+    def _fits(self, vectors: Vector, space: Space) -> None:
+        """Complains of vectors that the model of a space cannot have made."""
+        encoder = self.encoder(space)
+        if encoder is None or vectors.shape[-1] != encoder.dimensions or not np.isfinite(vectors).all():
+            fact = f"a vector has {vectors.shape[-1]} dimensions or is not finite"
+            wanted = encoder.dimensions if encoder else "no"
+            raise CaprError(f"{fact}, and {self.folder} needs {wanted}. Fix: use an encoder that fits its manifest.")
+
+    def _keep(self, space: Space, codes: Mapping[int, bytes]) -> None:
+        for some in _parts(list(codes)):
+            known = f"SELECT 1 FROM {TABLES[space]} WHERE passage IN ({_marks(some)}) LIMIT 1"
+            if self.database.execute(known, some).fetchone():
+                self._exchange(space)
+        self.database.executemany(f"INSERT OR REPLACE INTO {TABLES[space]} VALUES (NULL, ?, ?)", codes.items())
+
+    def drop_vectors(self, space: Space, numbers: Sequence[int]) -> None:
+        """Forgets vectors of passages, so that they can be made again."""
+        query = f"DELETE FROM {TABLES[space]} WHERE passage = ?"
+        self.database.executemany(query, [(number,) for number in numbers])
+        self._exchange(space)
 
     def _row(self, mention: Mention) -> list[Any]:
         number = None
