@@ -44,6 +44,14 @@ Encoder = Annotated[
         "--encoder", metavar="FOLDER", help="Makes the vectors, if not the one used before or that ships; or none."
     ),
 ]
+Discourse = Annotated[
+    str | None,
+    typer.Option(
+        "--discourse",
+        metavar="FOLDER",
+        help="Gives sentences vectors, for cdv search, if not the one used before; or none.",
+    ),
+]
 Filter = Annotated[
     list[str] | None,
     typer.Option("--filter", metavar="NAME=VALUE", help="Only such documents; may be repeated."),

@@ -87,6 +87,11 @@ class Models:
         """That gives the library vectors."""
         return f"capr encode {self._folder}{'' if shipped('encoder').is_dir() else ' --encoder FOLDER'}"
 
+    def discourse_command(self) -> str:
+        """That gives sentences vectors that have none of the model of the library."""
+        named = f" --discourse {self._discourse.given}" if isinstance(self._discourse.given, str | os.PathLike) else ""
+        return f"capr encode {self._folder}{'' if self._discourse.given == NONE else named}"
+
     def to_search(self, index: Index, mode: str, notices: list[str]) -> Encoder | None:
         """The encoder for a query; where there is none, hybrid search goes without, and tells it."""
         if mode in ("lexical", "cdv") or (self._encoder.given == NONE and mode == "hybrid"):
