@@ -4,8 +4,8 @@ python bench/cdv.py [--sentences 1000000] [--half 192] [--queries 300] [--work F
 
 Texts and vectors are made up. A document has an entity out of many, a passage one of 400 aspects, some far more
 frequent than others; entities and aspects lie in groups, and every passage and every sentence differs from its own by
-noise. A query is the entity and the aspect of some passage, with noise. The truth is the mean of the products of a passage's
-sentences with the query in 32 bits, over all passages.
+noise. A query is the entity and the aspect of some passage, with noise. The truth is the mean of the products of a
+passage's sentences with the query in 32 bits, over all passages.
 """
 
 from __future__ import annotations

@@ -106,6 +106,23 @@ def approximate(monkeypatch):
     assert called
 
 
+@pytest.mark.parametrize("half", ["first", "second"])
+def test_of_half_a_query_only_that_half_is_compared(folder, approximate, half):
+    """Where a query is 0, the bits of vectors say nothing, and would drown those of the other half."""
+    vectors = clustered(4000)
+    append(folder, vectors)
+    index = Vectors(folder)
+    middle = vectors.shape[1] // 2
+    right = 0
+    queries = clustered(50, seed=6)
+    for query in queries:
+        query[slice(middle, None) if half == "first" else slice(middle)] = 0
+        right += len({*numbers_of(index.search(query, 10, allowed(4000), False))} & {*nearest(vectors, query, 10)})
+    assert right >= 0.97 * 10 * len(queries)
+    nothing = np.zeros(vectors.shape[1], np.float32)
+    assert len(index.search(nothing, 10, allowed(4000), False)) == 10
+
+
 @pytest.mark.parametrize("filtered", [True, False])
 @pytest.mark.parametrize("share", [1.0, 0.6, 0.3, 0.15])
 def test_most_of_the_true_neighbours_are_found(folder, approximate, share, filtered):

@@ -133,6 +133,34 @@ def test_another_model_is_refused_with_the_command_that_changes_to_it(library, o
             call()
 
 
+def test_another_model_makes_all_vectors_again(library, opened):
+    other = WordDiscourse("other", half=16, folder="/models/other")
+    assert library.encode(discourse=other) == 5
+    assert (other.read, library.stats().discourse) == (["gout", "asthma", "note"], other.identity)
+    assert found(opened(discourse=other).search(GOUT, 1, mode="cdv")) == [("gout", "symptoms")]
+    assert library.verify().problems == []
+
+
+def test_encoding_anew_leaves_the_other_vectors_alone(opened):
+    class Encoder:
+        identity = reference.EncoderIdentity("halves", "77" * 16, 64, "/models/halves")
+
+        def passages(self, texts):
+            return np.array([self.query(text) for text in texts], np.float32)
+
+        def query(self, text):
+            return WordDiscourse().query(text, text)
+
+    library = opened(encoder=Encoder(), discourse=WordDiscourse())
+    library.add(ARTICLES)
+    before = library.stats()
+    assert (before.vectors, before.sentences) == (5, 13)
+    assert library.encode(discourse=WordDiscourse("other", folder="/models/other")) == 5
+    assert (library.stats().encoder, library.stats().vectors) == (before.encoder, 5)
+    assert library.encode(Encoder()) == 0
+    assert library.search("gout", mode="dense").mode == "dense"
+
+
 def test_equal_documents_are_not_read_twice(opened):
     model = WordDiscourse()
     library = opened(discourse=model)

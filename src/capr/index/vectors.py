@@ -125,7 +125,9 @@ class Vectors:
             allowed: by number, whether a passage may be found.
             filtered: whether `allowed` leaves out more than what was removed.
         """
-        rows = self._candidates(vector, max(RESCORED, 3 * k), allowed, filtered)
+        share = (self._telling(vector).stop - self._telling(vector).start) / max(1, self.bits.shape[1])
+        least = int(RESCORED / share**2)  # fewer bits tell less, so that more have to be looked at
+        rows = self._candidates(vector, max(least, 3 * k), allowed, filtered)
         # einsum and one thread: so small a product takes longer to share among threads than to do
         scores = np.einsum("ij,j->i", self.codes[rows].astype(np.float32), vector) * self.scales[rows]
         best = np.lexsort((self.numbers[rows], -scores))
@@ -160,13 +162,17 @@ class Vectors:
         passing: NDArray[np.bool_] = allowed.take(numbers, mode="clip") & (numbers >= 0) & (numbers < len(allowed))
         return passing
 
+    def _telling(self, vector: Vector) -> slice:
+        """The bytes of the bits in which a query is not 0: all, or those of its half."""
+        found = np.flatnonzero(np.packbits(vector != 0))
+        return slice(int(found[0]), int(found[-1]) + 1) if len(found) else slice(0, self.bits.shape[1])
+
     def _nearest(self, vector: Vector, bits: NDArray[np.uint8], count: int) -> NDArray[np.int64]:
         import faiss  # takes a while, which those who do without it need not wait
 
         asked = np.packbits(vector[None] > self.centre, axis=1)
-        told = np.packbits(vector != 0) > 0
-        if not told.all():  # half a query: where it is 0, bits say nothing
-            asked, bits = np.ascontiguousarray(asked[:, told]), np.ascontiguousarray(bits[:, told])
+        telling = self._telling(vector)
+        asked, bits = np.ascontiguousarray(asked[:, telling]), np.ascontiguousarray(bits[:, telling])
         threads = faiss.omp_get_max_threads()
         faiss.omp_set_num_threads(1)  # it would share queries among threads, and this is one
         try:

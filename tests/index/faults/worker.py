@@ -275,7 +275,7 @@ def read(log, path, stop, seed, ids=12):
         while True:
             last = Path(stop).exists()
             id = f"d{chosen.randrange(ids)}"
-            query, mode = chosen.choice(TOPICS), chosen.choice(("hybrid", "lexical", "dense"))
+            query, mode = chosen.choice(TOPICS), chosen.choice(("hybrid", "lexical", "dense", "cdv"))
             filters = chosen.choice(({}, {}, {"patient": f"p{id}"}, {"date": "2020-01-03..2020-01-20"}))
             found = library.search(query, 8, mode=mode, filters=filters, neighbours=1)
             searches, hits = searches + 1, hits + len(found)
