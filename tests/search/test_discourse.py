@@ -133,6 +133,29 @@ def test_another_model_is_refused_with_the_command_that_changes_to_it(library, o
             call()
 
 
+def test_only_what_has_no_vectors_gets_them(library, path):
+    with closing(sqlite3.connect(path / "library.db")) as database, database:
+        database.execute("DELETE FROM sentence WHERE passage IN (2, 3)")
+        kept = database.execute("SELECT * FROM sentence").fetchall()
+    told = []
+    assert library.encode(discourse=WordDiscourse(), on_commit=lambda *given: told.append(given)) == 2
+    assert told == [(2, 2)]
+    with closing(sqlite3.connect(path / "library.db")) as database:
+        now = database.execute("SELECT * FROM sentence").fetchall()
+    assert (set(kept) < set(now), len(now), library.verify(repair=True).problems) == (True, 5, [])
+
+
+def test_a_document_longer_than_a_batch(opened, monkeypatch):
+    monkeypatch.setattr(module, "BATCH", 2)
+    library = opened()
+    library.add(Document("long", "\n\n".join(f"PART {i}:\nIt has words." for i in range(7))))
+    passages = library.stats().passages
+    assert passages > 4
+    model, told = WordDiscourse(), []
+    assert library.encode(discourse=model, on_commit=lambda *given: told.append(given)) == passages
+    assert (model.read, told) == (["long"], [(passages, passages)])
+
+
 def test_another_model_makes_all_vectors_again(library, opened):
     other = WordDiscourse("other", half=16, folder="/models/other")
     assert library.encode(discourse=other) == 5

@@ -1,4 +1,4 @@
-"""The truth: documents, passages, mentions and vectors in SQLite."""
+"""The truth: documents, passages and mentions in SQLite; vectors, see tables.py."""
 
 from __future__ import annotations
 
@@ -13,19 +13,14 @@ import numpy as np
 from capr.annotate import Mention
 from capr.annotate.concept import Concept
 from capr.annotate.context import Cue
-from capr.documents import Annotation, CaprError, Document, Span
-from capr.index.database import Database
+from capr.documents import Annotation, Document, Span
+from capr.index.database import marks, parts
 from capr.index.digest import as_text
 from capr.index.filters import PASSAGE_NAMES, document_facts, passage_facts
-from capr.index.protocol import EncoderIdentity, Entry, Prepared, Sentences, Space, Stored, Vector
-from capr.index.sentences import RECORD, SUM, meant, packed, unpacked
-from capr.index.vectors import decoded, encoded
+from capr.index.protocol import Entry, Prepared, Stored
+from capr.index.tables import TABLES, VectorTables
 from capr.segment import Passage
 
-MANY = 500  # values in one SQL statement
-TABLES = {Space.PASSAGES: "vector", Space.SENTENCES: "sentence"}
-MODELS = {Space.PASSAGES: "encoder", Space.SENTENCES: "discourse"}  # under which the table `meta` has them
-EXCHANGED = {Space.PASSAGES: "exchanged", Space.SENTENCES: "exchanged sentences"}
 PASSAGE = (
     "passage.number, passage.document, begin, end, text, heading, heading_begin, heading_end, aspect, sentences, "
     "passage.mentions, document.id, title, metadata, first"
@@ -42,55 +37,34 @@ class Removed:
     passages: int
 
 
-class Store(Database):
+class Store(VectorTables):
     """Documents and all that is known of them."""
 
     # --- what is there ---
-
-    def encoder(self, space: Space = Space.PASSAGES) -> EncoderIdentity | None:
-        found = self.meta(MODELS[space])
-        return EncoderIdentity(**json.loads(found)) if found else None
-
-    def spaces(self) -> list[Space]:
-        """Those that have a model. Others may lack their table, in a library that is older than the space."""
-        return [space for space in Space if self.meta(MODELS[space])]
-
-    def source(self, space: Space) -> str:
-        """It changes when vectors that were there are not valid any more."""
-        encoder = self.encoder(space)
-        return f"{encoder.digest if encoder else ''}:{self.meta(EXCHANGED[space]) or 0}"
 
     def last(self) -> tuple[int, int]:
         """The last number of a passage and of a removal."""
         return int(self.meta("passages") or 0), self._sequence("removed")
 
-    def last_vector(self, space: Space) -> int:
-        """The last sequence number of a vector."""
-        return self._sequence(TABLES[space])
-
-    def _sequence(self, table: str) -> int:
-        row = self.database.execute("SELECT seq FROM sqlite_sequence WHERE name = ?", (table,)).fetchone()
-        return int(row[0]) if row else 0
-
     def digests(self, ids: Sequence[str]) -> dict[str, bytes]:
         found: dict[str, bytes] = {}
-        for some in _parts(ids):
-            query = f"SELECT id, digest FROM document WHERE id IN ({_marks(some)})"
+        for some in parts(ids):
+            query = f"SELECT id, digest FROM document WHERE id IN ({marks(some)})"
             found.update(self.database.execute(query, some).fetchall())
         return found
 
     def passages(self, numbers: Sequence[int]) -> dict[int, Stored]:
         found: dict[int, Stored] = {}
         with self.reading() as database:
-            for some in _parts(numbers):
+            for some in parts(numbers):
                 near = {number + step for number in some for step in (-1, 1)}
                 rows = database.execute(
-                    f"SELECT number, document, begin, end FROM passage WHERE number IN ({_marks(near)})", tuple(near)
+                    f"SELECT number, document, begin, end FROM passage WHERE number IN ({marks(near)})", tuple(near)
                 )
                 spans = {(number, document): Span(begin, end) for number, document, begin, end in rows}
                 query = (
                     f"SELECT {PASSAGE} FROM passage JOIN document ON document.number = passage.document "
-                    f"WHERE passage.number IN ({_marks(some)})"
+                    f"WHERE passage.number IN ({marks(some)})"
                 )
                 for row in database.execute(query, some).fetchall():
                     number, document = row[:2]
@@ -102,10 +76,10 @@ class Store(Database):
         """The document or patient of each passage; a document without a patient stands for itself."""
         found: dict[int, str] = {}
         keys: dict[str, str] = {}
-        for some in _parts(numbers):
+        for some in parts(numbers):
             query = (
                 "SELECT passage.number, id, metadata FROM passage JOIN document ON document.number = passage.document "
-                f"WHERE passage.number IN ({_marks(some)})"
+                f"WHERE passage.number IN ({marks(some)})"
             )
             for number, id, metadata in self.database.execute(query, some):
                 if by == "document":
@@ -130,53 +104,11 @@ class Store(Database):
         row = self.database.execute("SELECT first, passages FROM document WHERE id = ?", (id,)).fetchone()
         return list(range(row[0], row[0] + row[1])) if row else []
 
-    def without_vectors(self, limit: int, after: int, space: Space) -> list[int]:
-        known = f"EXISTS (SELECT 1 FROM {TABLES[space]} AS known WHERE known.passage = passage.number)"
-        query = (
-            f"SELECT number FROM passage WHERE number > ? AND NOT {known if space in self.spaces() else 'FALSE'} "
-            "ORDER BY number LIMIT ?"
-        )
-        return [row[0] for row in self.database.execute(query, (after, limit))]
-
-    def vectors_of(self, content: bytes) -> list[Vector] | None:
-        codes = self._codes_of(content, Space.PASSAGES)
-        return None if codes is None else [decoded(code) for code in codes]
-
-    def sentences_of(self, content: bytes) -> list[Sentences] | None:
-        codes = self._codes_of(content, Space.SENTENCES)
-        return None if codes is None else [self._sentences(code) for code in codes]
-
-    def _codes_of(self, content: bytes, space: Space) -> list[bytes] | None:
-        """Of the passages of a document with that content, all of which have them."""
-        with self.reading() as database:
-            if space not in self.spaces():
-                return None
-            query = "SELECT first, passages FROM document WHERE content = ?"
-            for first, count in database.execute(query, (content,)).fetchall():
-                query = f"SELECT code FROM {TABLES[space]} WHERE passage BETWEEN ? AND ? ORDER BY passage"
-                codes = [code for (code,) in database.execute(query, (first, first + count - 1))]
-                if len(codes) == count:
-                    return codes
-        return None
-
-    def sentences(self, numbers: Sequence[int]) -> dict[int, Sentences]:
-        found: dict[int, Sentences] = {}
-        with self.reading() as database:
-            for some in _parts(numbers) if Space.SENTENCES in self.spaces() else ():
-                query = f"SELECT passage, code FROM sentence WHERE passage IN ({_marks(some)})"
-                found.update((number, self._sentences(code)) for number, code in database.execute(query, some))
-        return found
-
-    def _sentences(self, code: bytes) -> Sentences:
-        encoder = self.encoder(Space.SENTENCES)
-        with self._sound():
-            return unpacked(code, encoder.dimensions if encoder else 0)
-
     def having(self, of: str, name: str, values: Sequence[str]) -> list[int]:
         """The numbers of those (`of`: document or passage) that have one of some values."""
         found: list[int] = []
-        for some in _parts(values):
-            query = f"SELECT {of} FROM {of}_fact WHERE name = ? AND value IN ({_marks(some)})"
+        for some in parts(values):
+            query = f"SELECT {of} FROM {of}_fact WHERE name = ? AND value IN ({marks(some)})"
             found += [row[0] for row in self.database.execute(query, (name, *some))]
         return found
 
@@ -203,8 +135,8 @@ class Store(Database):
     def ids(self, numbers: Sequence[int]) -> list[str]:
         """The ids of documents."""
         found: list[str] = []
-        for some in _parts(numbers):
-            query = f"SELECT id FROM document WHERE number IN ({_marks(some)}) ORDER BY number"
+        for some in parts(numbers):
+            query = f"SELECT id FROM document WHERE number IN ({marks(some)}) ORDER BY number"
             found += [row[0] for row in self.database.execute(query, some)]
         return found
 
@@ -220,28 +152,6 @@ class Store(Database):
     def removed_extents(self) -> list[tuple[int, int]]:
         """First number and number of the passages of all documents that were removed."""
         return self.database.execute("SELECT first, passages FROM removed").fetchall()
-
-    def codes_since(self, space: Space, sequence: int, limit: int) -> list[tuple[int, int, bytes]]:
-        """Sequence number, passage and code of vectors, as their index holds them."""
-        query = f"SELECT sequence, passage, code FROM {TABLES[space]} WHERE sequence > ? ORDER BY sequence LIMIT ?"
-        rows = self.database.execute(query, (sequence, limit)).fetchall()
-        return [(number, passage, self.indexed(space, code)) for number, passage, code in rows]
-
-    def codes(self, space: Space) -> Iterator[tuple[int, bytes]]:
-        """All passages that have vectors, with their codes."""
-        if space in self.spaces():
-            yield from self.database.execute(f"SELECT passage, code FROM {TABLES[space]}")
-
-    def indexed(self, space: Space, code: bytes) -> bytes:
-        """A code as the index of vectors holds it; one that cannot be read is there, and never found."""
-        if space is Space.PASSAGES:
-            return code
-        encoder = self.encoder(space)
-        dimensions = encoder.dimensions if encoder else 0
-        try:
-            return meant(code, dimensions)
-        except ValueError:
-            return bytes(4 + dimensions)
 
     def passages_since(self, passage: int) -> Iterator[tuple[int, list[Stored]]]:
         """The documents that were added after a passage, with their passages, which know no neighbours."""
@@ -272,18 +182,9 @@ class Store(Database):
             "mentions": int(mentions),
             "vectors": self.database.execute("SELECT COUNT(*) FROM vector").fetchone()[0],
             "encoder": self.encoder(),
-            **self._sentence_counts(),
+            **self.sentence_counts(),
             "fields": {name: count for name, count in self.database.execute(fields) if not re.match("#[^#]", name)},
         }
-
-    def _sentence_counts(self) -> dict[str, Any]:
-        discourse = self.encoder(Space.SENTENCES)
-        passages = sentences = 0
-        if discourse is not None:
-            query = "SELECT COUNT(*), TOTAL(LENGTH(code)) FROM sentence"
-            passages, size = self.database.execute(query).fetchone()
-            sentences = int(size - SUM * passages) // (RECORD + discourse.dimensions)
-        return {"sentences": sentences, "passages_with_sentences": passages, "discourse": discourse}
 
     def document(self, id: str) -> Document | None:
         with self.reading() as database:
@@ -420,51 +321,6 @@ class Store(Database):
         self.database.execute("DELETE FROM removed")
         self.database.executemany("INSERT INTO removed VALUES (NULL, 0, ?, ?)", merged)
 
-    def set_encoder(self, encoder: EncoderIdentity, space: Space) -> None:
-        known = self.encoder(space)
-        if known is None or known.digest != encoder.digest:
-            columns = "sequence INTEGER PRIMARY KEY AUTOINCREMENT, passage INTEGER NOT NULL UNIQUE, code BLOB NOT NULL"
-            self.database.execute(f"CREATE TABLE IF NOT EXISTS {TABLES[space]} ({columns})")
-            self.database.execute(f"DELETE FROM {TABLES[space]}")
-            self._exchange(space)
-        identity = {name: getattr(encoder, name) for name in encoder.__slots__}
-        self.set_meta(MODELS[space], json.dumps(identity))
-
-    def _exchange(self, space: Space) -> None:
-        """Tells the index of vectors that it has to begin anew."""
-        self.set_meta(EXCHANGED[space], str(int(self.meta(EXCHANGED[space]) or 0) + 1))
-
-    def set_vectors(self, vectors: Mapping[int, Vector]) -> None:
-        for vector in vectors.values():
-            self._fits(vector, Space.PASSAGES)
-        self._keep(Space.PASSAGES, {number: encoded(vector) for number, vector in vectors.items()})
-
-    def set_sentences(self, sentences: Mapping[int, Sentences]) -> None:
-        for one in sentences.values():
-            self._fits(one.vectors, Space.SENTENCES)
-        self._keep(Space.SENTENCES, {number: packed(one) for number, one in sentences.items()})
-
-    def _fits(self, vectors: Vector, space: Space) -> None:
-        """Complains of vectors that the model of a space cannot have made."""
-        encoder = self.encoder(space)
-        if encoder is None or vectors.shape[-1] != encoder.dimensions or not np.isfinite(vectors).all():
-            fact = f"a vector has {vectors.shape[-1]} dimensions or is not finite"
-            wanted = encoder.dimensions if encoder else "no"
-            raise CaprError(f"{fact}, and {self.folder} needs {wanted}. Fix: use an encoder that fits its manifest.")
-
-    def _keep(self, space: Space, codes: Mapping[int, bytes]) -> None:
-        for some in _parts(list(codes)):
-            known = f"SELECT 1 FROM {TABLES[space]} WHERE passage IN ({_marks(some)}) LIMIT 1"
-            if self.database.execute(known, some).fetchone():
-                self._exchange(space)
-        self.database.executemany(f"INSERT OR REPLACE INTO {TABLES[space]} VALUES (NULL, ?, ?)", codes.items())
-
-    def drop_vectors(self, space: Space, numbers: Sequence[int]) -> None:
-        """Forgets vectors of passages, so that they can be made again."""
-        query = f"DELETE FROM {TABLES[space]} WHERE passage = ?"
-        self.database.executemany(query, [(number,) for number in numbers])
-        self._exchange(space)
-
     def _row(self, mention: Mention) -> list[Any]:
         number = None
         if mention.concept is not None:
@@ -478,12 +334,3 @@ class Store(Database):
                 number = row[0]
         context = {flag: [cue.words, cue.span, cue.scope] for flag, cue in mention.context.items()}
         return [*mention.span, mention.kind, number, mention.found_by, context]
-
-
-def _marks(values: Iterable[Any]) -> str:
-    return ", ".join("?" for _ in values)
-
-
-def _parts(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    for begin in range(0, len(values), MANY):
-        yield values[begin : begin + MANY]

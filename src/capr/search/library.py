@@ -20,12 +20,13 @@ from capr.index.filters import clean, field_name
 from capr.index.verify import Check, verify
 from capr.search.conditions import about_entities, passed_by_none, resolved
 from capr.search.curve import Curve, headings_of, scored
+from capr.search.encode import encode_passages, encode_sentences
 from capr.search.hit import Results
 from capr.search.models import Models
 from capr.search.pair import pair_of
 from capr.search.parse import Parser
 from capr.search.passages import Options, PassageSearch
-from capr.search.prepare import discoursed, encoded, prepared, sentences_by_passage, wording
+from capr.search.prepare import discoursed, encoded, prepared
 from capr.search.rerank import Ranker
 
 BATCH = 256  # passages that are encoded and kept at once
@@ -260,47 +261,9 @@ class Library:
         reader = self.models.discourse(self.index) if discourse is not None or encoder is None else None
         if model is None and reader is None:
             raise CaprError("there is no encoder to encode with. Fix: capr encode LIBRARY --encoder FOLDER.")
-        done = self._encode_passages(model, on_commit) if model is not None else 0
-        return done + (self._encode_sentences(reader, on_commit) if reader is not None else 0)
-
-    def _encode_passages(self, model: Encoder, on_commit: Callable[[int, int], None] | None) -> int:
-        done = 0
         with self.index.writing() as writer:
-            writer.set_encoder(model.identity)
-            writer.commit()
-            stats = self.index.stats()
-            total = stats.passages - stats.vectors
-            last = 0
-            while some := self.index.without_vectors(BATCH, last):
-                last = some[-1].number
-                vectors = model.passages([wording(stored.title, stored.entry) for stored in some])
-                writer.set_vectors({stored.number: vector for stored, vector in zip(some, vectors, strict=True)})
-                writer.commit()
-                done += len(some)
-                if on_commit:
-                    on_commit(done, total)
-        return done
-
-    def _encode_sentences(self, model: Discourse, on_commit: Callable[[int, int], None] | None) -> int:
-        """A document at a time, since the model reads documents."""
-        done = last = 0
-        with self.index.writing() as writer:
-            writer.set_encoder(model.identity, Space.SENTENCES)
-            writer.commit()
-            stats = self.index.stats()
-            total = stats.passages - stats.passages_with_sentences
-            while some := self.index.without_vectors(BATCH, last, Space.SENTENCES):
-                for id in dict.fromkeys(stored.entry.passage.document for stored in some):
-                    document, passages = self.document(id), self.index.passages_in(id)
-                    spans = [stored.entry.passage.span for stored in passages]
-                    found = sentences_by_passage(document, spans, model)
-                    writer.set_sentences({one.number: own for one, own in zip(passages, found, strict=True)})
-                    last = passages[-1].number
-                    done += len(passages)
-                writer.commit()
-                if on_commit:
-                    on_commit(done, total)
-        return done
+            done = encode_passages(self.index, writer, model, BATCH, on_commit) if model is not None else 0
+            return done + (encode_sentences(self.index, writer, reader, BATCH, on_commit) if reader is not None else 0)
 
     # --- looking ---
 
