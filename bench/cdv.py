@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from capr.annotate import Query
 from capr.documents import Document, Span
-from capr.index import EmbeddedIndex, Entry, Filters, Prepared, Sentences, Space
+from capr.index import EmbeddedIndex, Entry, Filters, Grain, Prepared, Sentences
 from capr.index.protocol import EncoderIdentity
 from capr.index.sentences import packed, unpacked
 from capr.search import Library
@@ -145,7 +145,7 @@ def build(world: World, folder: Path, model: MadeUp) -> Built:
     seconds = 0.0
     index = EmbeddedIndex(folder, create=True)
     with index.writing() as writer:
-        writer.set_encoder(model.identity, Space.SENTENCES)
+        writer.set_encoder(model.identity, Grain.SENTENCES)
         writer.commit()
         for begin in range(0, passages, BATCH):
             some = range(begin, min(begin + BATCH, passages))
@@ -267,7 +267,7 @@ def run(given: argparse.Namespace, folder: Path) -> None:
                 found = [{_number(hit) for hit in answer} for answer in answers]
                 lines.append([f"capr: {name}{told}", p50, p95, recall(found, truth)])
         index, truth = library.index, best(queries, built.means)
-        answers, p50, p95 = timed(lambda i: index.dense(queries[i], K, Filters(), (), Space.SENTENCES), len(queries))
+        answers, p50, p95 = timed(lambda i: index.dense(queries[i], K, Filters(), (), Grain.SENTENCES), len(queries))
         found = [{one.number - 1 for one in answer} for answer in answers]
         lines.append(["of that, the index", p50, p95, recall(found, truth)])
         disk = library.stats().disk

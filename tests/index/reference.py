@@ -19,7 +19,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from capr.annotate import Mention
 from capr.annotate.context import Cue
 from capr.documents import CaprError, Document, Span
-from capr.index import Entry, Found, Prepared, Sentences, Space, Stats, Stored
+from capr.index import Entry, Found, Grain, Prepared, Sentences, Stats, Stored
 from capr.index.filters import ASPECT, ID
 from capr.index.protocol import EncoderIdentity
 from capr.segment import passages, sections
@@ -126,9 +126,9 @@ class Kept:
         self.vectors = dict(enumerate(prepared.vectors or (), first))
         self.sentences = dict(enumerate(prepared.sentences or (), first))
 
-    def of(self, space):
+    def of(self, grain):
         """The vectors of each passage."""
-        if space is Space.PASSAGES:
+        if grain is Grain.PASSAGES:
             return {number: vector[None] for number, vector in self.vectors.items()}
         return {number: some.vectors for number, some in self.sentences.items()}
 
@@ -211,11 +211,11 @@ class ReferenceIndex:
             rarity += math.log(1 + (total - having + 0.5) / (having + 0.5))
         return rarity * count * 2.2 / (count + 1.2 * (0.25 + 0.75 * len(fields[field]) / mean))
 
-    def dense(self, vector, k, filters, clauses=(), space=Space.PASSAGES):
+    def dense(self, vector, k, filters, clauses=(), grain=Grain.PASSAGES):
         found = [
-            Found(number, float(np.mean([one @ vector for one in kept.of(space)[number]])))
+            Found(number, float(np.mean([one @ vector for one in kept.of(grain)[number]])))
             for number, kept, entry in self._all()
-            if len(kept.of(space).get(number, ()))
+            if len(kept.of(grain).get(number, ()))
             and passes(filters, kept.document, entry)
             and self._has_what_it_must(self._asked(clauses), self._fields(kept, entry))
         ]
@@ -266,8 +266,8 @@ class ReferenceIndex:
                 return [one for n, one in self.passages(near).items() if n != number]
         return []
 
-    def without_vectors(self, limit, after=0, space=Space.PASSAGES):
-        numbers = [number for number, kept, _ in self._all() if number > after and number not in kept.of(space)]
+    def without_vectors(self, limit, after=0, grain=Grain.PASSAGES):
+        numbers = [number for number, kept, _ in self._all() if number > after and number not in kept.of(grain)]
         return list(self.passages(numbers[:limit]).values())
 
     def document(self, id):
@@ -294,11 +294,11 @@ class ReferenceIndex:
         counts = Counter(value for values in having for value in values)
         return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:limit]
 
-    def notices(self, space=Space.PASSAGES):
+    def notices(self, grain=Grain.PASSAGES):
         return []
 
-    def encoder(self, space=Space.PASSAGES):
-        return self._encoders.get(space)
+    def encoder(self, grain=Grain.PASSAGES):
+        return self._encoders.get(grain)
 
     def stats(self):
         every = list(self._kept.values())
@@ -313,7 +313,7 @@ class ReferenceIndex:
             encoder=self.encoder(),
             sentences=sum(len(some.spans) for kept in every for some in kept.sentences.values()),
             passages_with_sentences=sum(len(kept.sentences) for kept in every),
-            discourse=self.encoder(Space.SENTENCES),
+            discourse=self.encoder(Grain.SENTENCES),
             disk={},
             fields=dict(Counter(n for kept in every for n in kept.document.metadata if values_of(kept.document, n))),
         )
@@ -340,15 +340,15 @@ class ReferenceWriter:
         self._pending.append(lambda: [self._index._kept.pop(id, None) for id in wanted])
         return len(wanted & self._index._kept.keys())
 
-    def set_encoder(self, encoder, space=Space.PASSAGES):
-        self._pending.append(lambda: self._set_encoder(encoder, space))
+    def set_encoder(self, encoder, grain=Grain.PASSAGES):
+        self._pending.append(lambda: self._set_encoder(encoder, grain))
 
-    def _set_encoder(self, encoder, space):
-        known = self._index.encoder(space)
+    def _set_encoder(self, encoder, grain):
+        known = self._index.encoder(grain)
         if known is None or known.digest != encoder.digest:
             for kept in self._index._kept.values():
-                setattr(kept, "vectors" if space is Space.PASSAGES else "sentences", {})
-        self._index._encoders[space] = encoder
+                setattr(kept, "vectors" if grain is Grain.PASSAGES else "sentences", {})
+        self._index._encoders[grain] = encoder
 
     def set_sentences(self, sentences):
         self._pending.append(lambda: self._set_sentences(sentences))

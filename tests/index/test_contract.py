@@ -10,7 +10,7 @@ from reference import DISCOURSE, ENCODER, ReferenceIndex, mention, prepare, sent
 
 from capr.annotate import Concept
 from capr.documents import Annotation, CaprError, Document, Span
-from capr.index import Clause, EmbeddedIndex, Filters, Space
+from capr.index import Clause, EmbeddedIndex, Filters, Grain
 from capr.index import embedded as engine
 from capr.index.filters import ASPECT
 from capr.index.protocol import EncoderIdentity
@@ -26,7 +26,7 @@ def add(index, *given, encoder=ENCODER, discourse=None):
         if encoder is not None:
             writer.set_encoder(encoder)
         if discourse is not None:
-            writer.set_encoder(discourse, Space.SENTENCES)
+            writer.set_encoder(discourse, Grain.SENTENCES)
         for one in given:
             writer.add(prepare(one) if isinstance(one, Document) else one)
         writer.commit()
@@ -557,14 +557,14 @@ def tale(id, *vectors, text="fever", **metadata):
 
 
 def by_sentences(index, vector, k=10, filters=ALL, clauses=()):
-    return names(index, index.dense(vector, k, filters, clauses, Space.SENTENCES))
+    return names(index, index.dense(vector, k, filters, clauses, Grain.SENTENCES))
 
 
 def test_a_passage_scores_the_mean_of_its_sentences(index):
     one, two = unit(1), unit(0, 1)
     add(index, tale("a", one, two), tale("b", two, two, two), tale("c", one), tale("d"), discourse=DISCOURSE)
     assert by_sentences(index, one) == ["c", "a", "b"]
-    scores = [found.score for found in index.dense(one, 9, ALL, (), Space.SENTENCES)]
+    scores = [found.score for found in index.dense(one, 9, ALL, (), Grain.SENTENCES)]
     assert scores == pytest.approx([1, 0.5, 0], abs=0.01)
     assert by_meaning(index, one) == []
 
@@ -583,18 +583,18 @@ def test_sentences_come_back_where_they_stand(index):
 
 def test_sentences_can_come_later_and_again(index):
     add(index, note("a"), note("b"))
-    assert index.encoder(Space.SENTENCES) is None
+    assert index.encoder(Grain.SENTENCES) is None
     assert (by_sentences(index, unit(1)), index.sentences([1, 2])) == ([], {})
-    assert len(index.without_vectors(9, 0, Space.SENTENCES)) == 2
+    assert len(index.without_vectors(9, 0, Grain.SENTENCES)) == 2
     with index.writing() as writer:
-        writer.set_encoder(DISCOURSE, Space.SENTENCES)
+        writer.set_encoder(DISCOURSE, Grain.SENTENCES)
         writer.set_sentences({1: sentences(unit(1))})
         writer.commit()
-        assert [stored.number for stored in index.without_vectors(9, 0, Space.SENTENCES)] == [2]
+        assert [stored.number for stored in index.without_vectors(9, 0, Grain.SENTENCES)] == [2]
         assert by_sentences(index, unit(1)) == ["a"]
         writer.set_sentences({1: sentences(unit(0, 1)), 2: sentences(unit(1), unit(1))})
         writer.commit()
-    assert index.without_vectors(9, 0, Space.SENTENCES) == []
+    assert index.without_vectors(9, 0, Grain.SENTENCES) == []
     assert by_sentences(index, unit(1)) == ["b", "a"]
     stats = index.stats()
     assert (stats.sentences, stats.passages_with_sentences, stats.discourse) == (3, 2, DISCOURSE)
@@ -605,9 +605,9 @@ def test_sentences_of_another_model_are_dropped_and_vectors_of_passages_are_not(
     add(index, both, discourse=DISCOURSE)
     other = EncoderIdentity("other", "89ab", 8, "/models/other")
     with index.writing() as writer:
-        writer.set_encoder(other, Space.SENTENCES)
+        writer.set_encoder(other, Grain.SENTENCES)
         writer.commit()
-    assert (index.encoder(Space.SENTENCES), index.stats().sentences, by_sentences(index, unit(1))) == (other, 0, [])
+    assert (index.encoder(Grain.SENTENCES), index.stats().sentences, by_sentences(index, unit(1))) == (other, 0, [])
     assert (index.encoder(), by_meaning(index, unit(1))) == (ENCODER, ["a"])
 
 
@@ -832,7 +832,7 @@ def test_the_engine_finds_what_looking_at_everything_finds(tmp_path_factory, ste
         for step in steps:
             with one.writing() as writer:
                 writer.set_encoder(ENCODER)
-                writer.set_encoder(DISCOURSE, Space.SENTENCES)
+                writer.set_encoder(DISCOURSE, Grain.SENTENCES)
                 for change in step:
                     if isinstance(change, str):
                         writer.remove([change])
@@ -845,8 +845,8 @@ def test_the_engine_finds_what_looking_at_everything_finds(tmp_path_factory, ste
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(engine, "NARROW", share)
             same_by_words(index, expected, chosen, clauses, k)
-        for space in Space:
-            same_by_meaning(index, expected, chosen, clauses, k, unit(*vector), space)
+        for grain in Grain:
+            same_by_meaning(index, expected, chosen, clauses, k, unit(*vector), grain)
     index.close()
 
 
@@ -861,8 +861,8 @@ def same_by_words(index, expected, chosen, clauses, k):
     assert [f.score for f in found] == pytest.approx(best, abs=1e-4)
 
 
-def same_by_meaning(index, expected, chosen, clauses, k, query, space):
-    found, best = index.dense(query, k, chosen, clauses, space), expected.dense(query, 100, chosen, clauses, space)
+def same_by_meaning(index, expected, chosen, clauses, k, query, grain):
+    found, best = index.dense(query, k, chosen, clauses, grain), expected.dense(query, 100, chosen, clauses, grain)
     scores = {f.number: f.score for f in best}
     assert len(found) == min(k, len(best)) == len({f.number for f in found})
     assert [f.score for f in found] == pytest.approx([f.score for f in best[:k]], abs=0.02)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from reference import ENCODER, prepare
 
 from capr.documents import Document
-from capr.index import Clause, Space
+from capr.index import Clause, Grain
 from capr.index import vectors as module
 from capr.index.derived import DamagedError, load_state, save_state
 from capr.index.vectors import Vectors, VectorsWriter, decoded, encoded
@@ -301,7 +301,7 @@ def test_a_view_that_was_opened_before_keeps_its_state(embedded):
 
     def found(view):
         clauses = [Clause("fever", {"text": 1.0})]
-        near = view.vectors[Space.PASSAGES].search(vectors[1], 9, view.postings.alive, False)
+        near = view.vectors[Grain.PASSAGES].search(vectors[1], 9, view.postings.alive, False)
         return numbers_of(view.words.search(clauses, 9)), numbers_of(near)
 
     add(0, 1)

@@ -10,7 +10,7 @@ import pytest
 
 from capr.annotate import Query
 from capr.documents import CaprError, Document, Span
-from capr.index import Space
+from capr.index import Grain
 from capr.index.sentences import allotted, meant, packed, unpacked
 from capr.index.vectors import decoded
 from capr.search import Curve, SentenceScore, models
@@ -416,5 +416,5 @@ def test_peaks_are_sentences_that_no_neighbour_surpasses():
 
 
 def test_the_index_says_which_model_made_which_vectors(library):
-    assert library.index.encoder(Space.SENTENCES).name == "word-cdv"
-    assert library.index.encoder(Space.PASSAGES) is None
+    assert library.index.encoder(Grain.SENTENCES).name == "word-cdv"
+    assert library.index.encoder(Grain.PASSAGES) is None

@@ -31,10 +31,10 @@ def draw(path: Path, curve: Curve) -> None:
     starts = curve.first_sentences()
     edges = [place for place, _ in starts] + [len(curve)]
     places = range(1, len(curve) + 1)
-    lowest = 0.0
+    lowest, highest = 0.0, 1.0
     for colour, axis, (name, label) in zip(COLOURS, axes, rows, strict=False):
         values = [getattr(one, name) for one in curve]
-        lowest = min([lowest, *values])
+        lowest, highest = min([lowest, *values]), max([highest, *values])
         axis.bar(places, values, width=1.0, color=colour, edgecolor="white", linewidth=0.3, zorder=2)
         axis.axhline(0, color="black", linewidth=0.6)
         axis.set_ylabel(label)
@@ -44,7 +44,7 @@ def draw(path: Path, curve: Curve) -> None:
         for number, (begin, end) in enumerate(pairwise(edges)):
             axis.axvspan(begin + 0.5, end + 0.5, color="black", alpha=0.05 if number % 2 else 0, linewidth=0, zorder=0)
             axis.axvline(begin + 0.5, color="black", alpha=0.35, linewidth=0.7, linestyle=":")
-    axes[0].set(xlim=(0.5, max(1, len(curve)) + 0.5), ylim=(max(-1.0, lowest - 0.02), 1.0), yticks=(0, 0.5, 1))
+    axes[0].set(xlim=(0.5, max(1, len(curve)) + 0.5), ylim=(lowest - 0.02, highest), yticks=(0, 0.5, 1))
     named = _apart(starts, LINE / (0.85 * width) * len(curve))
     headings = [_short(heading.split(" | ")[-1]) for _, heading in named]
     top = axes[0].secondary_xaxis("top")

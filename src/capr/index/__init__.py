@@ -4,7 +4,7 @@ from capr.index.discourse import Discourse
 from capr.index.embedded import EmbeddedIndex
 from capr.index.encoder import Encoder, OnnxEncoder
 from capr.index.filters import Filters
-from capr.index.protocol import Clause, Entry, Found, Index, Prepared, Sentences, Space, Stats, Stored, Writer
+from capr.index.protocol import Clause, Entry, Found, Grain, Index, Prepared, Sentences, Stats, Stored, Writer
 
 __all__ = [
     "Clause",
@@ -14,11 +14,11 @@ __all__ = [
     "Entry",
     "Filters",
     "Found",
+    "Grain",
     "Index",
     "OnnxEncoder",
     "Prepared",
     "Sentences",
-    "Space",
     "Stats",
     "Stored",
     "Writer",

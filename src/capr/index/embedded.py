@@ -19,7 +19,7 @@ from capr.index.derived import STATE, DamagedError
 from capr.index.filters import Filters
 from capr.index.lock import held, writer_lock
 from capr.index.postings import Postings
-from capr.index.protocol import Clause, EncoderIdentity, Found, Sentences, Space, Stats, Stored, Vector
+from capr.index.protocol import Clause, EncoderIdentity, Found, Grain, Sentences, Stats, Stored, Vector
 from capr.index.store import Store
 from capr.index.vectors import FOLDERS, Vectors
 from capr.index.words import Words, asks, stem
@@ -35,10 +35,10 @@ AGAIN = 1.0  # seconds after which a reader that is behind tries again to bring 
 ATTEMPTS = 5  # to open a derived index beside a writer before it counts as damaged
 PATIENCE = 2.0  # seconds that a writer waits for a reader that brings the derived indexes up to date
 DERIVED = ("words", *FOLDERS.values())
-# What gives the passages of a space the vectors that they lack.
+# What gives the passages of a grain the vectors that they lack.
 MISSING = {
-    Space.PASSAGES: "{} passages have no vector yet. Fix: capr encode {}.",
-    Space.SENTENCES: "the sentences of {} passages have no vectors yet. Fix: capr encode {}.",
+    Grain.PASSAGES: "{} passages have no vector yet. Fix: capr encode {}.",
+    Grain.SENTENCES: "the sentences of {} passages have no vectors yet. Fix: capr encode {}.",
 }
 Answer = TypeVar("Answer")
 
@@ -49,7 +49,7 @@ class View:
 
     generation: int
     words: Words
-    vectors: Mapping[Space, Vectors]
+    vectors: Mapping[Grain, Vectors]
     postings: Postings
     behind: bool
     stamp: tuple[int, ...]
@@ -136,23 +136,23 @@ class EmbeddedIndex:
         if words is None:
             fix = "give this user the right to write there, check the disk, or wait for the process that writes"
             raise CaprError(f"{self.folder / 'words'} is not there and cannot be made now. Fix: {fix}.")
-        vectors = {space: one for space, one in vectors.items() if one.state.source == self.store.source(space)}
+        vectors = {grain: one for grain, one in vectors.items() if one.state.source == self.store.source(grain)}
         behind = self._behind(words, vectors)
         return View(generation, words, vectors, Postings(self.store), behind, stamp, time.monotonic())
 
-    def _every_vectors(self) -> dict[Space, Vectors]:
+    def _every_vectors(self) -> dict[Grain, Vectors]:
         """The indexes of vectors that are there and sound."""
-        opened = ((space, self.vectors(space)) for space in self.store.spaces())
-        return {space: found for space, found in opened if found is not None}
+        opened = ((grain, self.vectors(grain)) for grain in self.store.grains())
+        return {grain: found for grain, found in opened if found is not None}
 
-    def _behind(self, words: Words | None, vectors: Mapping[Space, Vectors]) -> bool:
+    def _behind(self, words: Words | None, vectors: Mapping[Grain, Vectors]) -> bool:
         if words is None or (words.through, words.removed) != self.store.last():
             return True
-        for space in self.store.spaces():
-            state = vectors[space].state if space in vectors else None
+        for grain in self.store.grains():
+            state = vectors[grain].state if grain in vectors else None
             if state is None or (state.through, state.source) != (
-                self.store.last_vector(space),
-                self.store.source(space),
+                self.store.last_vector(grain),
+                self.store.source(grain),
             ):
                 return True
         return False
@@ -162,9 +162,9 @@ class EmbeddedIndex:
         found: Words | None = self._sound("words", Words, level)
         return found
 
-    def vectors(self, space: Space, level: int = logging.DEBUG) -> Vectors | None:
-        """The index of the vectors of a space, likewise."""
-        found: Vectors | None = self._sound(FOLDERS[space], Vectors, level)
+    def vectors(self, grain: Grain, level: int = logging.DEBUG) -> Vectors | None:
+        """The index of the vectors of a grain, likewise."""
+        found: Vectors | None = self._sound(FOLDERS[grain], Vectors, level)
         return found
 
     def _sound(self, name: str, kind: type[Any], level: int) -> Any:
@@ -236,14 +236,14 @@ class EmbeddedIndex:
         k: int,
         filters: Filters,
         clauses: Sequence[Clause] = (),
-        space: Space = Space.PASSAGES,
+        grain: Grain = Grain.PASSAGES,
     ) -> list[Found]:
-        return self._healing(lambda view: self._dense(view, vector, k, filters, clauses, space))
+        return self._healing(lambda view: self._dense(view, vector, k, filters, clauses, grain))
 
     def _dense(
-        self, view: View, vector: Vector, k: int, filters: Filters, clauses: Sequence[Clause], space: Space
+        self, view: View, vector: Vector, k: int, filters: Filters, clauses: Sequence[Clause], grain: Grain
     ) -> list[Found]:
-        vectors = view.vectors.get(space)
+        vectors = view.vectors.get(grain)
         if vectors is None or not len(vectors):
             return []
         allowed, passing = self._allowed(view, filters)
@@ -321,8 +321,8 @@ class EmbeddedIndex:
     def neighbours(self, number: int, distance: int) -> list[Stored]:
         return self._listed(lambda: self.store.neighbours(number, distance))
 
-    def without_vectors(self, limit: int, after: int = 0, space: Space = Space.PASSAGES) -> list[Stored]:
-        return self._listed(lambda: self.store.without_vectors(limit, after, space))
+    def without_vectors(self, limit: int, after: int = 0, grain: Grain = Grain.PASSAGES) -> list[Stored]:
+        return self._listed(lambda: self.store.without_vectors(limit, after, grain))
 
     def _listed(self, find: Callable[[], list[int]]) -> list[Stored]:
         """The passages whose numbers are found, in that order and one state."""
@@ -354,21 +354,21 @@ class EmbeddedIndex:
         with self.store.errors():
             return self.store.values(name, limit)
 
-    def notices(self, space: Space = Space.PASSAGES) -> list[str]:
+    def notices(self, grain: Grain = Grain.PASSAGES) -> list[str]:
         view = self.view()
         found = []
         if view.behind:
             told = "whoever may write there brings it up to date"
             found.append(f"the newest documents of {self.folder} cannot be found yet; {told}")
-        vectors = view.vectors.get(space)
+        vectors = view.vectors.get(grain)
         without = view.postings.passages - len(vectors) if vectors else 0
         if without > 0:
-            found.append(MISSING[space].format(f"{without:,}", self.folder))
+            found.append(MISSING[grain].format(f"{without:,}", self.folder))
         return found
 
-    def encoder(self, space: Space = Space.PASSAGES) -> EncoderIdentity | None:
+    def encoder(self, grain: Grain = Grain.PASSAGES) -> EncoderIdentity | None:
         with self.store.errors():
-            return self.store.encoder(space)
+            return self.store.encoder(grain)
 
     def stats(self) -> Stats:
         with self.store.reading():

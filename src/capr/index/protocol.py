@@ -22,8 +22,8 @@ from capr.segment import Passage
 Vector = NDArray[np.float32]
 
 
-class Space(StrEnum):
-    """What has vectors. Each space has a model of its own, and the vectors of one say nothing to those of another."""
+class Grain(StrEnum):
+    """What has vectors. Each grain has a model of its own; the vectors of one say nothing to those of another."""
 
     PASSAGES = "passages"  # every passage has one, by an encoder
     SENTENCES = "sentences"  # every sentence of a passage has one, by a discourse model
@@ -122,7 +122,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class EncoderIdentity:
-    """The model that made the vectors of a space.
+    """The model that made the vectors of a grain.
 
     Attributes:
         name: from its manifest.
@@ -175,8 +175,8 @@ class Writer(Protocol):
     def remove(self, ids: Iterable[str]) -> int:
         """Removes documents; the number of those that were there at the last commit."""
 
-    def set_encoder(self, encoder: EncoderIdentity, space: Space = Space.PASSAGES) -> None:
-        """Names the model of all vectors of a space to come; vectors of another one are dropped."""
+    def set_encoder(self, encoder: EncoderIdentity, grain: Grain = Grain.PASSAGES) -> None:
+        """Names the model of all vectors of a grain to come; vectors of another one are dropped."""
 
     def set_vectors(self, vectors: Mapping[int, Vector]) -> None:
         """Vectors of passages that are there, by number."""
@@ -212,7 +212,7 @@ class Index(Protocol):
         k: int,
         filters: Filters,
         clauses: Sequence[Clause] = (),
-        space: Space = Space.PASSAGES,
+        grain: Grain = Grain.PASSAGES,
     ) -> Sequence[Found]:
         """The k passages with the largest dot product that pass the filters and have what they must (not) have.
 
@@ -240,8 +240,8 @@ class Index(Protocol):
     def neighbours(self, number: int, distance: int) -> Sequence[Stored]:
         """The passages of the same document up to a distance before and after one, without itself."""
 
-    def without_vectors(self, limit: int, after: int = 0, space: Space = Space.PASSAGES) -> Sequence[Stored]:
-        """Some passages that have no vector of a space yet, in the order of their numbers, after a number."""
+    def without_vectors(self, limit: int, after: int = 0, grain: Grain = Grain.PASSAGES) -> Sequence[Stored]:
+        """Some passages that have no vector of a grain yet, in the order of their numbers, after a number."""
 
     def document(self, id: str) -> Document | None:
         """A document as it was added."""
@@ -258,11 +258,11 @@ class Index(Protocol):
     def values(self, name: str, limit: int) -> Sequence[tuple[str, int]]:
         """The most frequent values of a field with the number of documents that have them."""
 
-    def notices(self, space: Space = Space.PASSAGES) -> Sequence[str]:
-        """What a user who searches in a space should know of the state of the index."""
+    def notices(self, grain: Grain = Grain.PASSAGES) -> Sequence[str]:
+        """What a user who searches by vectors of a grain should know of the state of the index."""
 
-    def encoder(self, space: Space = Space.PASSAGES) -> EncoderIdentity | None:
-        """The model that made the vectors of a space."""
+    def encoder(self, grain: Grain = Grain.PASSAGES) -> EncoderIdentity | None:
+        """The model that made the vectors of a grain."""
 
     def stats(self) -> Stats:
         """How much there is."""

@@ -33,7 +33,7 @@ CREATE TABLE passage (
     mentions TEXT NOT NULL      -- JSON: begin, end, kind, concept, found by, context
 );
 
--- The vectors of each space: one of a passage, or those of its sentences (see sentences.py).
+-- The vectors of each grain: one of a passage, or those of its sentences (see sentences.py).
 -- `sequence` tells their index what it has not seen yet.
 CREATE TABLE vector (sequence INTEGER PRIMARY KEY AUTOINCREMENT, passage INTEGER NOT NULL UNIQUE, code BLOB NOT NULL);
 CREATE TABLE sentence (sequence INTEGER PRIMARY KEY AUTOINCREMENT, passage INTEGER NOT NULL UNIQUE, code BLOB NOT NULL);

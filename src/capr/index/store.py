@@ -303,8 +303,8 @@ class Store(VectorTables):
             query = "DELETE FROM document_fact WHERE name = ? AND value = ? AND document = ?"
             database.executemany(query, [(*fact, number) for fact in facts])
             bounds = (first, first + passages - 1)
-            for space in self.spaces():
-                database.execute(f"DELETE FROM {TABLES[space]} WHERE passage BETWEEN ? AND ?", bounds)
+            for grain in self.grains():
+                database.execute(f"DELETE FROM {TABLES[grain]} WHERE passage BETWEEN ? AND ?", bounds)
             database.execute("DELETE FROM passage WHERE number BETWEEN ? AND ?", bounds)
             database.execute("DELETE FROM document WHERE number = ?", (number,))
             database.execute("INSERT INTO removed VALUES (NULL, ?, ?, ?)", (number, first, passages))

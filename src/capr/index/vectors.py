@@ -1,6 +1,6 @@
 """The index of vectors: the nearest passages by dot product.
 
-Derived from the table of a space, and appended to as that grows. For every vector it holds its 8-bit code and one bit
+Derived from the table of a grain, and appended to as that grows. For every vector it holds its 8-bit code and one bit
 for each dimension, the sign of its difference from the centre. A query is compared with all bits (a million in a few
 milliseconds), and the passages with the most equal bits with their codes. That needs no training, takes additions as
 they come, is exact for small sets, and on real questions finds more of the true neighbours in less time than inverted
@@ -23,10 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from capr.index.derived import STATE, DamagedError, load_state, save_state
-from capr.index.protocol import Found, Space, Vector
+from capr.index.protocol import Found, Grain, Vector
 
 FORMAT = 1
-FOLDERS = {Space.PASSAGES: "vectors", Space.SENTENCES: "sentences"}
+FOLDERS = {Grain.PASSAGES: "vectors", Grain.SENTENCES: "sentences"}
 ARRAYS = ("numbers", "codes", "scales", "bits", "centre")
 CENTRE = 10_000  # vectors whose mean is the centre
 RESCORED = 1000  # passages compared by their codes, at least

@@ -18,7 +18,7 @@ from capr.index.derived import DamagedError
 from capr.index.digest import digest
 from capr.index.filters import document_facts, passage_facts
 from capr.index.lock import writer_lock
-from capr.index.protocol import Space, Stored
+from capr.index.protocol import Grain, Stored
 from capr.index.sentences import unpacked
 from capr.index.vectors import FOLDERS, decoded
 
@@ -72,8 +72,8 @@ def verify(index: EmbeddedIndex, repair: bool = False, on_progress: Callable[[in
             if said != "ok":
                 check.wrong(f"{index.store.file}: {said}", RESTORE)
         numbers = _documents(index, check, on_progress)
-        coded = {space: _vectors(index, check, numbers, space) for space in Space}
-        dropped = {space: [n for n, code in codes.items() if code is None] for space, codes in coded.items()}
+        coded = {grain: _vectors(index, check, numbers, grain) for grain in Grain}
+        dropped = {grain: [n for n, code in codes.items() if code is None] for grain, codes in coded.items()}
         broken = []
         if not alone:
             check.notices.append("another process is writing, so that the derived indexes were not compared")
@@ -81,17 +81,17 @@ def verify(index: EmbeddedIndex, repair: bool = False, on_progress: Callable[[in
             check.notices.append("the derived indexes are behind and were not compared")
         else:
             broken = _words(view, check, numbers)
-            for space, codes in coded.items():
-                broken += _derived_vectors(view, check, codes, space)
+            for grain, codes in coded.items():
+                broken += _derived_vectors(view, check, codes, grain)
     if repair and (broken or any(dropped.values())):
         index.rebuild(*broken)
         with index.writing() as writer:
-            for space, some in dropped.items():
+            for grain, some in dropped.items():
                 if some:
-                    writer.drop_vectors(space, some)
+                    writer.drop_vectors(grain, some)
             writer.commit()
         again = verify(index, False, on_progress)
-        again.repaired = broken + [f"vectors of {space}" for space, some in dropped.items() if some]
+        again.repaired = broken + [f"vectors of {grain}" for grain, some in dropped.items() if some]
         return again
     return check
 
@@ -164,19 +164,19 @@ def _spans(document: Document, found: list[Stored], check: Check) -> Iterator[st
         yield "there is text after its last passage"
 
 
-def _vectors(index: EmbeddedIndex, check: Check, numbers: set[int], space: Space) -> dict[int, bytes | None]:
+def _vectors(index: EmbeddedIndex, check: Check, numbers: set[int], grain: Grain) -> dict[int, bytes | None]:
     """Checks the vectors of the truth; gives them as their index should hold them, None for what is not sound."""
-    store, encoder = index.store, index.store.encoder(space)
+    store, encoder = index.store, index.store.encoder(grain)
     coded: dict[int, bytes | None] = {}
-    for number, code in store.codes(space):
+    for number, code in store.codes(grain):
         wrong = "" if number in numbers else "a vector belongs to no passage"
         if encoder is not None and not wrong:
-            wrong = (_wrong_vector if space is Space.PASSAGES else _wrong_sentences)(code, encoder.dimensions, check)
+            wrong = (_wrong_vector if grain is Grain.PASSAGES else _wrong_sentences)(code, encoder.dimensions, check)
         if wrong:
             check.wrong(f"{wrong} (passage {number})", ENCODE)
-        coded[number] = None if wrong else store.indexed(space, code)
+        coded[number] = None if wrong else store.indexed(grain, code)
     if encoder is not None and len(coded) < len(numbers):
-        of = "passages have no vector" if space is Space.PASSAGES else "passages have no vectors of sentences"
+        of = "passages have no vector" if grain is Grain.PASSAGES else "passages have no vectors of sentences"
         check.notices.append(f"{len(numbers) - len(coded):,} {of} yet; capr encode goes on")
     return coded
 
@@ -212,9 +212,9 @@ def _words(view: View, check: Check, numbers: set[int]) -> list[str]:
     return ["words"] if damaged else []
 
 
-def _derived_vectors(view: View, check: Check, coded: dict[int, bytes | None], space: Space) -> list[str]:
-    """Checks the index of the vectors of a space; its name, if it is not what it should be."""
-    vectors, name = view.vectors.get(space), FOLDERS[space]
+def _derived_vectors(view: View, check: Check, coded: dict[int, bytes | None], grain: Grain) -> list[str]:
+    """Checks the index of the vectors of a grain; its name, if it is not what it should be."""
+    vectors, name = view.vectors.get(grain), FOLDERS[grain]
     if vectors is None:
         if coded:
             check.wrong(f"the index of {name} is missing", REPAIR)

@@ -9,7 +9,7 @@ from shutil import rmtree
 from typing import TYPE_CHECKING
 
 from capr.index.derived import DamagedError
-from capr.index.protocol import EncoderIdentity, Prepared, Sentences, Space, Vector
+from capr.index.protocol import EncoderIdentity, Grain, Prepared, Sentences, Vector
 from capr.index.vectors import FOLDERS, VectorsWriter
 from capr.index.words import WordsWriter
 
@@ -29,7 +29,7 @@ class EmbeddedWriter:
         self._pending: list[Callable[[], object]] = []
         self._words: WordsWriter | None = None
         self._has: tuple[int, int] | None = None  # the last passage and removal that the index of words has
-        self._vectors: dict[Space, VectorsWriter] = {}
+        self._vectors: dict[Grain, VectorsWriter] = {}
 
     def add(self, prepared: Prepared) -> None:
         self._pending.append(lambda: self._store.add(prepared))
@@ -41,8 +41,8 @@ class EmbeddedWriter:
         self._pending.append(lambda: self._store.remove(wanted))
         return known
 
-    def set_encoder(self, encoder: EncoderIdentity, space: Space = Space.PASSAGES) -> None:
-        self._pending.append(lambda: self._store.set_encoder(encoder, space))
+    def set_encoder(self, encoder: EncoderIdentity, grain: Grain = Grain.PASSAGES) -> None:
+        self._pending.append(lambda: self._store.set_encoder(encoder, grain))
 
     def set_vectors(self, vectors: Mapping[int, Vector]) -> None:
         self._pending.append(lambda: self._store.set_vectors(vectors))
@@ -50,9 +50,9 @@ class EmbeddedWriter:
     def set_sentences(self, sentences: Mapping[int, Sentences]) -> None:
         self._pending.append(lambda: self._store.set_sentences(sentences))
 
-    def drop_vectors(self, space: Space, numbers: Sequence[int]) -> None:
+    def drop_vectors(self, grain: Grain, numbers: Sequence[int]) -> None:
         """Forgets vectors that are not what they should be."""
-        self._pending.append(lambda: self._store.drop_vectors(space, numbers))
+        self._pending.append(lambda: self._store.drop_vectors(grain, numbers))
 
     def commit(self) -> None:
         pending, self._pending = self._pending, []
@@ -116,23 +116,23 @@ class EmbeddedWriter:
             rmtree(aside, ignore_errors=True)
 
     def _catch_up_vectors(self) -> None:
-        for space in self._store.spaces():
-            writer = self._vectors_of(space)
-            through = self._store.last_vector(space)
+        for grain in self._store.grains():
+            writer = self._vectors_of(grain)
+            through = self._store.last_vector(grain)
             while writer.state.through < through or not writer.state.sums:
-                rows = self._store.codes_since(space, writer.state.through, BATCH)
+                rows = self._store.codes_since(grain, writer.state.through, BATCH)
                 last = rows[-1][0] if len(rows) == BATCH else through
                 writer.append([number for _, number, _ in rows], [code for *_, code in rows], last)
 
-    def _vectors_of(self, space: Space) -> VectorsWriter:
-        """Writes the index of a space; made anew where the one that is there cannot be gone on with."""
-        source, encoder, name = self._store.source(space), self._store.encoder(space), FOLDERS[space]
-        known = self._vectors.get(space)
+    def _vectors_of(self, grain: Grain) -> VectorsWriter:
+        """Writes the index of a grain; made anew where the one that is there cannot be gone on with."""
+        source, encoder, name = self._store.source(grain), self._store.encoder(grain), FOLDERS[grain]
+        known = self._vectors.get(grain)
         if known is None or known.state.source != source:
-            fresh = name in self._fresh or self._index.vectors(space, logging.WARNING) is None
+            fresh = name in self._fresh or self._index.vectors(grain, logging.WARNING) is None
             self._fresh.discard(name)
             known = VectorsWriter(self._index.folder / name, source, encoder.dimensions if encoder else 0, fresh)
-            self._vectors[space] = known
+            self._vectors[grain] = known
         return known
 
     def close(self) -> None:

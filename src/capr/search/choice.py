@@ -1,4 +1,4 @@
-"""The model of a space: the one that was given, or the one that the library remembers."""
+"""The model of a grain: the one that was given, or the one that the library remembers."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 from capr.documents import CaprError
-from capr.index import Index, Space
+from capr.index import Grain, Index
 from capr.index.protocol import EncoderIdentity
 
 NONE = "none"
 WEIGHTS = "CAPR_WEIGHTS"  # names a folder with models that take the place of those that ship
 SHIPPED = "capr"  # remembered instead of a folder, which lies elsewhere on every machine
-NAMES = {Space.PASSAGES: "encoder", Space.SENTENCES: "discourse"}  # of options and of folders
+NAMES = {Grain.PASSAGES: "encoder", Grain.SENTENCES: "discourse"}  # of options and of folders
 
 
 class Identified(Protocol):
@@ -28,11 +28,11 @@ Model = TypeVar("Model", bound=Identified)
 
 
 class Choice(Generic[Model]):
-    """Loads the model of a space when it is needed.
+    """Loads the model of a grain when it is needed.
 
     Args:
         folder: of the library, for messages.
-        space: whose vectors it makes.
+        grain: whose vectors it makes.
         given: by the user: a folder, a model, "none", or None.
         load: makes the model of what is given or remembered.
     """
@@ -40,11 +40,11 @@ class Choice(Generic[Model]):
     def __init__(
         self,
         folder: Path,
-        space: Space,
+        grain: Grain,
         given: Model | str | os.PathLike[str] | None,
         load: Callable[[Model | str | os.PathLike[str] | None], Model | None],
     ) -> None:
-        self._folder, self._space, self.given, self._load = folder, space, given, load
+        self._folder, self._grain, self.given, self._load = folder, grain, given, load
         self._model: Model | None = None
 
     def take(self, given: Model | str | os.PathLike[str]) -> None:
@@ -53,12 +53,12 @@ class Choice(Generic[Model]):
 
     def model(self, index: Index) -> Model | None:
         """The model that was given, or that the library remembers; None if there is none."""
-        known = index.encoder(self._space)
+        known = index.encoder(self._grain)
         changed = self.given is None and self._model and known and known.digest != self._model.identity.digest
         if self._model is None or changed:
             given = self.given
             if given is None and known is not None:
-                given, name = known.folder, NAMES[self._space]
+                given, name = known.folder, NAMES[self._grain]
                 place = shipped(name) if given == SHIPPED else Path(given)
                 if not place.is_dir():
                     fix = f"put it back, or say where it is with --{name}"
@@ -69,11 +69,11 @@ class Choice(Generic[Model]):
 
     def fitting(self, index: Index) -> Model | None:
         """The model, if it is the one that made the vectors that are there; None if there is none."""
-        model, known = self.model(index), index.encoder(self._space)
+        model, known = self.model(index), index.encoder(self._grain)
         if model is not None and known is not None and known.digest != model.identity.digest:
             fact = f"the vectors of {self._folder} were made by {known.name} ({known.digest[:8]})"
             other = f"{model.identity.name} ({model.identity.digest[:8]})"
-            named = f" --{NAMES[self._space]} {model.identity.folder}"
+            named = f" --{NAMES[self._grain]} {model.identity.folder}"
             fix = f"capr encode {self._folder}{'' if model.identity.folder == SHIPPED else named}"
             raise CaprError(f"{fact}, and {other} cannot be used with them. Fix: {fix}, which makes them again.")
         return model

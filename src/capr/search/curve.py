@@ -22,7 +22,7 @@ class SentenceScore:
 
     Attributes:
         span: of the document.
-        entity: cosine with the entity, from -1 to 1; 0 if none is asked for.
+        entity: cosine with the entity, times the weight that the model gives it, if it does; 0 if none is asked for.
         aspect: cosine with the aspect, likewise.
         both: their mean, by which passages are ranked.
     """

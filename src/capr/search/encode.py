@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from capr.index import Discourse, Encoder, Index, Space, Stored, Writer
+from capr.index import Discourse, Encoder, Grain, Index, Stored, Writer
 from capr.search.prepare import sentences_by_passage, wording
 
 Told = Callable[[int, int], None] | None
@@ -32,16 +32,16 @@ def encode_passages(index: Index, writer: Writer, model: Encoder, batch: int, on
 
 def encode_sentences(index: Index, writer: Writer, model: Discourse, batch: int, on_commit: Told) -> int:
     """The same for the sentences of passages, whole documents at a time, since the model reads documents."""
-    writer.set_encoder(model.identity, Space.SENTENCES)
+    writer.set_encoder(model.identity, Grain.SENTENCES)
     writer.commit()
     stats = index.stats()
     done = last = 0
-    while some := index.without_vectors(batch, last, Space.SENTENCES):
+    while some := index.without_vectors(batch, last, Grain.SENTENCES):
         for document in filter(None, map(index.document, _documents(some))):
             passages = index.passages_in(document.id)
             last = passages[-1].number
             found = sentences_by_passage(document, [stored.entry.passage.span for stored in passages], model)
-            lacking = index.without_vectors(len(passages), passages[0].number - 1, Space.SENTENCES)
+            lacking = index.without_vectors(len(passages), passages[0].number - 1, Grain.SENTENCES)
             own = {stored.number: one for stored, one in zip(passages, found, strict=True)}
             new = {stored.number: own[stored.number] for stored in lacking if stored.number in own}
             writer.set_sentences(new)

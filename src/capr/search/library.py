@@ -14,7 +14,7 @@ from typing import Any
 from capr.annotate import Query, Vocabulary
 from capr.annotate.mentions import Annotator, annotator
 from capr.documents import CaprError, Document, Notice, Problem, read
-from capr.index import Discourse, EmbeddedIndex, Encoder, Filters, Prepared, Space, Stats
+from capr.index import Discourse, EmbeddedIndex, Encoder, Filters, Grain, Prepared, Stats
 from capr.index.digest import as_text, digest
 from capr.index.filters import clean, field_name
 from capr.index.verify import Check, verify
@@ -155,7 +155,7 @@ class Library:
                 writer.set_encoder(encoder.identity)
             discourse = self.models.discourse_to_add(self.index)
             if discourse is not None:
-                writer.set_encoder(discourse.identity, Space.SENTENCES)
+                writer.set_encoder(discourse.identity, Grain.SENTENCES)
             writer.commit()
             slow = encoder is not None or discourse is not None
             for batch in self._batches(documents, finder, replace, slow, outcome, on_problem):
@@ -340,7 +340,7 @@ class Library:
         if discourse is not None:
             parsed.pair = pair_of(asked, parsed)
         passing = about_entities(self._filters(filters) & self._filters(parsed.filters), parsed)
-        notices = [*parsed.notices, *self.index.notices(Space.SENTENCES if discourse else Space.PASSAGES)]
+        notices = [*parsed.notices, *self.index.notices(Grain.SENTENCES if discourse else Grain.PASSAGES)]
         encoder = self.models.to_search(self.index, mode, notices)
         reranking = self.models.wants_ranker(mode) if rerank is None else rerank
         ranker = self.models.ranker if reranking else None

@@ -8,7 +8,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 from capr.documents import CaprError
-from capr.index import Discourse, Encoder, Index, OnnxEncoder, Space
+from capr.index import Discourse, Encoder, Grain, Index, OnnxEncoder
 from capr.index.discourse import load_discourse
 from capr.index.onnx import any_manifest
 from capr.search.choice import NONE, SHIPPED, Choice, shipped
@@ -35,8 +35,8 @@ class Models:
         discourse: Discourse | str | os.PathLike[str] | None = None,
     ) -> None:
         self._folder, self._given_ranker = folder, ranker
-        self._encoder = Choice(folder, Space.PASSAGES, encoder, load_encoder)
-        self._discourse = Choice(folder, Space.SENTENCES, discourse, _load_discourse)
+        self._encoder = Choice(folder, Grain.PASSAGES, encoder, load_encoder)
+        self._discourse = Choice(folder, Grain.SENTENCES, discourse, _load_discourse)
 
     @cached_property
     def ranker(self) -> Ranker | None:
@@ -115,7 +115,7 @@ class Models:
         if self._discourse.given == NONE:
             raise CaprError('cdv search is not possible: the discourse model is "none". Fix: leave that out.')
         discourse = self._discourse.fitting(index)
-        if discourse is None or index.encoder(Space.SENTENCES) is None:
+        if discourse is None or index.encoder(Grain.SENTENCES) is None:
             fix = f"capr encode {self._folder} --discourse FOLDER"
             raise CaprError(f"cdv search is not possible: the sentences have no vectors. Fix: {fix}.")
         return discourse

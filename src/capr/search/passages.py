@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 from capr.documents import CaprError, Span
-from capr.index import Discourse, Encoder, Filters, Found, Index, Space, Stored
+from capr.index import Discourse, Encoder, Filters, Found, Grain, Index, Stored
 from capr.index.protocol import Vector
 from capr.search.evidence import BEST, Evidence
 from capr.search.fusion import FUSIONS, reranked
@@ -122,7 +122,7 @@ class PassageSearch:
     def _first_stages(self, depth: int) -> dict[str, Sequence[Found]]:
         """Words in another thread, while this one encodes the query and compares vectors."""
         if self._discourse is not None:
-            return {"cdv": self._dense(depth, Space.SENTENCES)}
+            return {"cdv": self._dense(depth, Grain.SENTENCES)}
         if self._encoder is None:
             return {"lexical": self._lexical(depth)}
         if self._options.mode == "dense":
@@ -134,10 +134,10 @@ class PassageSearch:
     def _lexical(self, depth: int) -> Sequence[Found]:
         return self._index.lexical(self._parsed.clauses, depth, self._filters)
 
-    def _dense(self, depth: int, space: Space = Space.PASSAGES) -> Sequence[Found]:
+    def _dense(self, depth: int, grain: Grain = Grain.PASSAGES) -> Sequence[Found]:
         if self._vector is None:
             return []
-        return self._index.dense(self._vector, depth, self._filters, self._parsed.clauses, space)
+        return self._index.dense(self._vector, depth, self._filters, self._parsed.clauses, grain)
 
     def _scored(self, numbers: Sequence[int]) -> Mapping[int, tuple[Sentence, ...]] | None:
         """The best sentences of passages by their vectors; None where sentences have not been compared."""

@@ -101,7 +101,7 @@ def known_models(path):
     """The encoder and the discourse model that a library remembers."""
     try:
         with Library(path, vocabulary=Vocabulary.load()) as library:
-            encoder, discourse = (library.index.encoder(space) for space in capr.index.Space)
+            encoder, discourse = (library.index.encoder(grain) for grain in capr.index.Grain)
     except CaprError:
         return None, None
     return None if encoder is None else Fake(encoder.name), None if discourse is None else FakeDiscourse()
