@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +17,7 @@ from capr.search import Curve, Library
 
 PEAKS = 3  # sentences that are shown
 WIDEST = 100  # columns of a curve
+INDENT = 5  # columns before a sentence
 
 
 def command(
@@ -70,4 +72,5 @@ def _show(curve: Curve) -> None:
         console.print(inputs.printable(line), no_wrap=True, overflow="ellipsis", crop=True)
     for one in curve.peaks(PEAKS):
         console.print(f"{one.both:.2f} (entity {one.entity:.2f}, aspect {one.aspect:.2f}) {strip.place(one.span)}")
-        console.print(inputs.printable(f"     {' '.join(curve.document[one.span].split())}"))
+        for line in textwrap.wrap(curve.document[one.span], console.width - INDENT):
+            console.print(inputs.printable(f"{'':{INDENT}}{line}"), soft_wrap=True)

@@ -60,7 +60,8 @@ def command(
     console.print(f"documents: {', '.join(parts) or 'none'}{made}; now {stats.documents:,} in {library}")
     without = stats.passages - stats.vectors
     if stats.encoder is None:
-        source.console.print(f"No encoder: passages are found by their words alone. Fix: {kept.models.command()}.")
+        found = "found by their words alone" if stats.discourse is None else "found by words and cdv search alone"
+        source.console.print(f"No encoder: passages are {found}. Fix: {kept.models.command()}.")
     elif without:
         source.console.print(f"{without:,} passages have no vector yet. Fix: capr encode {library}.")
     if stats.discourse is not None and stats.passages_with_sentences < stats.passages:
