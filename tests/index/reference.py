@@ -6,6 +6,7 @@ import math
 import os
 import re
 import unicodedata
+import zlib
 from collections import Counter
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,12 +19,14 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from capr.annotate import Mention
 from capr.annotate.context import Cue
 from capr.documents import CaprError, Document, Span
-from capr.index import Entry, Found, Prepared, Stats, Stored
+from capr.index import Entry, Found, Grain, Prepared, Sentences, Stats, Stored
 from capr.index.filters import ASPECT, ID
 from capr.index.protocol import EncoderIdentity
-from capr.segment import passages
+from capr.segment import passages, sections
+from capr.segment import sentences as cut
 
 ENCODER = EncoderIdentity("tiny", "0123", 8, "/models/tiny")
+DISCOURSE = EncoderIdentity("tiny-cdv", "4567", 8, "/models/tiny-cdv")
 
 
 # --- what is put in ---
@@ -36,7 +39,7 @@ def mention(text, words, concept, *flags):
     return Mention(Span(begin, begin + len(words)), concept.kind, concept, ("vocabulary",), cues)
 
 
-def prepare(document, mentions=(), vectors=None, max_words=250):
+def prepare(document, mentions=(), vectors=None, max_words=250, sentences=None):
     entries = []
     for passage in passages(document, max_words):
         inside = tuple(one for one in mentions if passage.span.covers(one.span))
@@ -44,7 +47,13 @@ def prepare(document, mentions=(), vectors=None, max_words=250):
         entries.append(Entry(passage, document[passage.span], aspect, inside))
     whole = json.dumps(document.as_json(), sort_keys=True).encode()
     content = hashlib.sha256(f"{document.title} {document.text}".encode()).digest()
-    return Prepared(document, hashlib.sha256(whole).digest(), content, entries, vectors)
+    return Prepared(document, hashlib.sha256(whole).digest(), content, entries, vectors, sentences)
+
+
+def sentences(*vectors):
+    """Sentences of a passage with these vectors, ten characters each."""
+    spans = tuple(Span(10 * i, 10 * i + 9) for i in range(len(vectors)))
+    return Sentences(spans, np.array(vectors, np.float32).reshape(-1, DISCOURSE.dimensions))
 
 
 def unit(*values):
@@ -115,13 +124,20 @@ class Kept:
             prepared.document.annotations,
         )
         self.vectors = dict(enumerate(prepared.vectors or (), first))
+        self.sentences = dict(enumerate(prepared.sentences or (), first))
+
+    def of(self, grain):
+        """The vectors of each passage."""
+        if grain is Grain.PASSAGES:
+            return {number: vector[None] for number, vector in self.vectors.items()}
+        return {number: some.vectors for number, some in self.sentences.items()}
 
 
 class ReferenceIndex:
     """Keeps everything in memory and looks at all of it."""
 
     def __init__(self):
-        self._kept, self._next, self._encoder, self._writing = {}, 1, None, False
+        self._kept, self._next, self._encoders, self._writing = {}, 1, {}, False
 
     @contextmanager
     def writing(self):
@@ -195,11 +211,11 @@ class ReferenceIndex:
             rarity += math.log(1 + (total - having + 0.5) / (having + 0.5))
         return rarity * count * 2.2 / (count + 1.2 * (0.25 + 0.75 * len(fields[field]) / mean))
 
-    def dense(self, vector, k, filters, clauses=()):
+    def dense(self, vector, k, filters, clauses=(), grain=Grain.PASSAGES):
         found = [
-            Found(number, float(kept.vectors[number] @ vector))
+            Found(number, float(np.mean([one @ vector for one in kept.of(grain)[number]])))
             for number, kept, entry in self._all()
-            if number in kept.vectors
+            if len(kept.of(grain).get(number, ()))
             and passes(filters, kept.document, entry)
             and self._has_what_it_must(self._asked(clauses), self._fields(kept, entry))
         ]
@@ -222,6 +238,19 @@ class ReferenceIndex:
                 return [kept.vectors[number] for number in sorted(kept.vectors)]
         return None
 
+    def sentences_of(self, content):
+        for kept in self._kept.values():
+            if kept.prepared.content == content and len(kept.sentences) == len(kept.prepared.entries):
+                return [kept.sentences[number] for number in sorted(kept.sentences)]
+        return None
+
+    def sentences(self, numbers):
+        every = {number: some for kept in self._kept.values() for number, some in kept.sentences.items()}
+        return {number: every[number] for number in numbers if number in every}
+
+    def passages_in(self, id):
+        return list(self.passages([number for number, kept, _ in self._all() if kept.document.id == id]).values())
+
     def passages(self, numbers):
         return {
             number: Stored(number, entry, kept.document.title, kept.document.metadata)
@@ -237,8 +266,8 @@ class ReferenceIndex:
                 return [one for n, one in self.passages(near).items() if n != number]
         return []
 
-    def without_vectors(self, limit):
-        numbers = [number for number, kept, _ in self._all() if number not in kept.vectors]
+    def without_vectors(self, limit, after=0, grain=Grain.PASSAGES):
+        numbers = [number for number, kept, _ in self._all() if number > after and number not in kept.of(grain)]
         return list(self.passages(numbers[:limit]).values())
 
     def document(self, id):
@@ -265,11 +294,11 @@ class ReferenceIndex:
         counts = Counter(value for values in having for value in values)
         return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:limit]
 
-    def notices(self):
+    def notices(self, grain=Grain.PASSAGES):
         return []
 
-    def encoder(self):
-        return self._encoder
+    def encoder(self, grain=Grain.PASSAGES):
+        return self._encoders.get(grain)
 
     def stats(self):
         every = list(self._kept.values())
@@ -281,7 +310,10 @@ class ReferenceIndex:
             characters=sum(len(kept.document.text) for kept in every),
             mentions=sum(len(entry.mentions) for entry in entries),
             vectors=sum(len(kept.vectors) for kept in every),
-            encoder=self._encoder,
+            encoder=self.encoder(),
+            sentences=sum(len(some.spans) for kept in every for some in kept.sentences.values()),
+            passages_with_sentences=sum(len(kept.sentences) for kept in every),
+            discourse=self.encoder(Grain.SENTENCES),
             disk={},
             fields=dict(Counter(n for kept in every for n in kept.document.metadata if values_of(kept.document, n))),
         )
@@ -308,14 +340,23 @@ class ReferenceWriter:
         self._pending.append(lambda: [self._index._kept.pop(id, None) for id in wanted])
         return len(wanted & self._index._kept.keys())
 
-    def set_encoder(self, encoder):
-        self._pending.append(lambda: self._set_encoder(encoder))
+    def set_encoder(self, encoder, grain=Grain.PASSAGES):
+        self._pending.append(lambda: self._set_encoder(encoder, grain))
 
-    def _set_encoder(self, encoder):
-        if self._index._encoder is None or self._index._encoder.digest != encoder.digest:
+    def _set_encoder(self, encoder, grain):
+        known = self._index.encoder(grain)
+        if known is None or known.digest != encoder.digest:
             for kept in self._index._kept.values():
-                kept.vectors = {}
-        self._index._encoder = encoder
+                setattr(kept, "vectors" if grain is Grain.PASSAGES else "sentences", {})
+        self._index._encoders[grain] = encoder
+
+    def set_sentences(self, sentences):
+        self._pending.append(lambda: self._set_sentences(sentences))
+
+    def _set_sentences(self, sentences):
+        for number, kept, _ in self._index._all():
+            if number in sentences:
+                kept.sentences[number] = sentences[number]
 
     def set_vectors(self, vectors):
         self._pending.append(lambda: self._set_vectors(vectors))
@@ -403,3 +444,33 @@ def _save(folder, nodes, constants, inputs, output):
 def _described(folder, manifest):
     (folder / "manifest.json").write_text(json.dumps(manifest))
     return folder
+
+
+class WordDiscourse:
+    """A discourse model of random vectors for words; counts the documents that it reads.
+
+    The entity is what the title and a sentence speak of, the aspect what its heading and the sentence do.
+    """
+
+    def __init__(self, name="word-cdv", half=32, folder="/models/word-cdv"):
+        self.identity = EncoderIdentity(name, f"{zlib.crc32(name.encode()):08x}" * 4, 2 * half, folder)
+        self.read = []
+
+    def sentences(self, document):
+        self.read.append(document.id)
+        parts = sections(document)
+        spans = cut(document.text)
+        rows = []
+        for span in spans:
+            heading = next((part.heading or "" for part in parts if part.span.covers(span)), "")
+            rows.append(self.query(f"{document.title} {document[span]}", f"{heading} {heading} {document[span]}"))
+        return spans, np.array(rows, np.float32).reshape(-1, self.identity.dimensions)
+
+    def query(self, entity, aspect):
+        return np.concatenate([self._half(entity), self._half(aspect)])
+
+    def _half(self, text):
+        total = np.zeros(self.identity.dimensions // 2)
+        for word in words_of(text):
+            total += np.random.default_rng(zlib.crc32(word.encode())).normal(size=len(total))
+        return (total / max(np.linalg.norm(total), 1e-9) / np.sqrt(2)).astype(np.float32)

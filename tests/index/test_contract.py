@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from reference import ENCODER, ReferenceIndex, mention, prepare, unit
+from reference import DISCOURSE, ENCODER, ReferenceIndex, mention, prepare, sentences, unit
 
 from capr.annotate import Concept
 from capr.documents import Annotation, CaprError, Document, Span
-from capr.index import Clause, EmbeddedIndex, Filters
+from capr.index import Clause, EmbeddedIndex, Filters, Grain
 from capr.index import embedded as engine
 from capr.index.filters import ASPECT
 from capr.index.protocol import EncoderIdentity
@@ -21,10 +21,12 @@ FEVER = Concept("MESH:D005334", "symptom", "Fever")
 ASTHMA = Concept("MESH:D001249", "disease", "Asthma")
 
 
-def add(index, *given, encoder=ENCODER):
+def add(index, *given, encoder=ENCODER, discourse=None):
     with index.writing() as writer:
         if encoder is not None:
             writer.set_encoder(encoder)
+        if discourse is not None:
+            writer.set_encoder(discourse, Grain.SENTENCES)
         for one in given:
             writer.add(prepare(one) if isinstance(one, Document) else one)
         writer.commit()
@@ -546,6 +548,108 @@ def test_removed_passages_do_not_take_the_place_of_others(index):
     assert by_words(index, "fever", k=1) == by_meaning(index, unit(1), 1) == ["a"]
 
 
+# --- sentences ---
+
+
+def tale(id, *vectors, text="fever", **metadata):
+    """A note of one passage, whose sentences have these vectors."""
+    return prepare(Document(id, text, "", metadata), sentences=[sentences(*vectors)])
+
+
+def by_sentences(index, vector, k=10, filters=ALL, clauses=()):
+    return names(index, index.dense(vector, k, filters, clauses, Grain.SENTENCES))
+
+
+def test_a_passage_scores_the_mean_of_its_sentences(index):
+    one, two = unit(1), unit(0, 1)
+    add(index, tale("a", one, two), tale("b", two, two, two), tale("c", one), tale("d"), discourse=DISCOURSE)
+    assert by_sentences(index, one) == ["c", "a", "b"]
+    scores = [found.score for found in index.dense(one, 9, ALL, (), Grain.SENTENCES)]
+    assert scores == pytest.approx([1, 0.5, 0], abs=0.01)
+    assert by_meaning(index, one) == []
+
+
+def test_sentences_come_back_where_they_stand(index):
+    given = sentences(unit(1, 2), unit(-3, 1))
+    add(index, tale("x", unit(1)), prepare(Document("a", "fever"), sentences=[given]), tale("d"), discourse=DISCOURSE)
+    (number,) = [stored.number for stored in index.passages_in("a")]
+    found = index.sentences([number, 999])
+    assert found.keys() == {number}
+    assert found[number].spans == given.spans
+    assert np.abs(found[number].vectors - given.vectors).max() < 0.01
+    (empty,) = [stored.number for stored in index.passages_in("d")]
+    assert (index.sentences([empty])[empty].spans, index.passages_in("nobody")) == ((), [])
+
+
+def test_sentences_can_come_later_and_again(index):
+    add(index, note("a"), note("b"))
+    assert index.encoder(Grain.SENTENCES) is None
+    assert (by_sentences(index, unit(1)), index.sentences([1, 2])) == ([], {})
+    assert len(index.without_vectors(9, 0, Grain.SENTENCES)) == 2
+    with index.writing() as writer:
+        writer.set_encoder(DISCOURSE, Grain.SENTENCES)
+        writer.set_sentences({1: sentences(unit(1))})
+        writer.commit()
+        assert [stored.number for stored in index.without_vectors(9, 0, Grain.SENTENCES)] == [2]
+        assert by_sentences(index, unit(1)) == ["a"]
+        writer.set_sentences({1: sentences(unit(0, 1)), 2: sentences(unit(1), unit(1))})
+        writer.commit()
+    assert index.without_vectors(9, 0, Grain.SENTENCES) == []
+    assert by_sentences(index, unit(1)) == ["b", "a"]
+    stats = index.stats()
+    assert (stats.sentences, stats.passages_with_sentences, stats.discourse) == (3, 2, DISCOURSE)
+
+
+def test_sentences_of_another_model_are_dropped_and_vectors_of_passages_are_not(index):
+    both = prepare(Document("a", "fever"), (), [unit(1)], sentences=[sentences(unit(1))])
+    add(index, both, discourse=DISCOURSE)
+    other = EncoderIdentity("other", "89ab", 8, "/models/other")
+    with index.writing() as writer:
+        writer.set_encoder(other, Grain.SENTENCES)
+        writer.commit()
+    assert (index.encoder(Grain.SENTENCES), index.stats().sentences, by_sentences(index, unit(1))) == (other, 0, [])
+    assert (index.encoder(), by_meaning(index, unit(1))) == (ENCODER, ["a"])
+
+
+def test_sentences_of_equal_documents_are_known(index):
+    one = tale("a", unit(1), unit(0, 1))
+    add(index, one, discourse=DISCOURSE)
+    (found,) = index.sentences_of(one.content)
+    assert found.spans == one.sentences[0].spans
+    assert index.sentences_of(b"other") is None
+    remove(index, "a")
+    assert index.sentences_of(one.content) is None
+
+
+def test_sentences_that_were_removed_or_replaced_are_not_found(index):
+    add(index, tale("a", unit(1)), tale("b", unit(1)), tale("c", unit(1)), discourse=DISCOURSE)
+    remove(index, "a")
+    add(index, tale("b", unit(0, 1), text="rash"))
+    assert by_sentences(index, unit(1)) == ["c", "b"]
+    assert index.stats().sentences == 2
+
+
+def test_sentences_are_found_with_filters_and_words(index):
+    better = [tale(f"x{i}", unit(1), unit(1), patient="p1") for i in range(30)]
+    worse = [tale(f"n{i}", unit(0.2, 1 + i), text="cough", patient="p2") for i in range(3)]
+    add(index, *better, *worse, discourse=DISCOURSE)
+    assert by_sentences(index, unit(1), 2, Filters.of({"patient": "p2"})) == ["n0", "n1"]
+    assert by_sentences(index, unit(1), 2, clauses=[Clause("cough", TEXT, "must")]) == ["n0", "n1"]
+    assert by_sentences(index, unit(1), 2, clauses=[Clause("fever", TEXT, "not")]) == ["n0", "n1"]
+
+
+def test_half_a_query_is_compared_with_that_half(index):
+    """Where the query is 0, the bits of vectors say nothing."""
+    chosen = np.random.default_rng(3)
+    vectors = chosen.normal(size=(3000, 8)).astype(np.float32)
+    add(index, *(tale(f"n{i}", unit(*vector)) for i, vector in enumerate(vectors)), discourse=DISCOURSE)
+    query = unit(*vectors[7])
+    query[4:] = 0
+    scores = np.array([unit(*vector) for vector in vectors]) @ query
+    best = [f"n{i}" for i in np.argsort(-scores)[:5]]
+    assert len(set(by_sentences(index, query, 5)) & set(best)) >= 4
+
+
 # --- what is there ---
 
 DOCUMENTS = [
@@ -711,7 +815,9 @@ def made(id, parts, fields, flags, coordinates):
     text = "\n\n".join(f"{heading}: {words}" for heading, words in parts)
     mentions = [mention(text, "fever", FEVER, *sorted(flags))] if "fever" in text else []
     one = prepare(Document(id, text, "", fields), mentions)
-    return prepare(one.document, mentions, [unit(*v) for v in coordinates[: len(one.entries)]])
+    given = [unit(*v) for v in coordinates[: len(one.entries)]]
+    some = [sentences(*given[: i + 1]) for i in range(len(given))]  # the first passage has one, the second two ...
+    return prepare(one.document, mentions, given, sentences=some)
 
 
 narrow = st.sampled_from([0.0, 2.0])  # filters are applied by the engine of words never, or always
@@ -726,6 +832,7 @@ def test_the_engine_finds_what_looking_at_everything_finds(tmp_path_factory, ste
         for step in steps:
             with one.writing() as writer:
                 writer.set_encoder(ENCODER)
+                writer.set_encoder(DISCOURSE, Grain.SENTENCES)
                 for change in step:
                     if isinstance(change, str):
                         writer.remove([change])
@@ -738,7 +845,8 @@ def test_the_engine_finds_what_looking_at_everything_finds(tmp_path_factory, ste
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(engine, "NARROW", share)
             same_by_words(index, expected, chosen, clauses, k)
-        same_by_meaning(index, expected, chosen, clauses, k, unit(*vector))
+        for grain in Grain:
+            same_by_meaning(index, expected, chosen, clauses, k, unit(*vector), grain)
     index.close()
 
 
@@ -753,8 +861,8 @@ def same_by_words(index, expected, chosen, clauses, k):
     assert [f.score for f in found] == pytest.approx(best, abs=1e-4)
 
 
-def same_by_meaning(index, expected, chosen, clauses, k, query):
-    found, best = index.dense(query, k, chosen, clauses), expected.dense(query, 100, chosen, clauses)
+def same_by_meaning(index, expected, chosen, clauses, k, query, grain):
+    found, best = index.dense(query, k, chosen, clauses, grain), expected.dense(query, 100, chosen, clauses, grain)
     scores = {f.number: f.score for f in best}
     assert len(found) == min(k, len(best)) == len({f.number for f in found})
     assert [f.score for f in found] == pytest.approx([f.score for f in best[:k]], abs=0.02)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from reference import ENCODER, prepare
 
 from capr.documents import Document
-from capr.index import Clause
+from capr.index import Clause, Grain
 from capr.index import vectors as module
 from capr.index.derived import DamagedError, load_state, save_state
 from capr.index.vectors import Vectors, VectorsWriter, decoded, encoded
@@ -104,6 +104,23 @@ def approximate(monkeypatch):
     monkeypatch.setattr(Vectors, "_nearest", lambda *given: called.append(1) or original(*given))
     yield called
     assert called
+
+
+@pytest.mark.parametrize("half", ["first", "second"])
+def test_of_half_a_query_only_that_half_is_compared(folder, approximate, half):
+    """Where a query is 0, the bits of vectors say nothing, and would drown those of the other half."""
+    vectors = clustered(4000)
+    append(folder, vectors)
+    index = Vectors(folder)
+    middle = vectors.shape[1] // 2
+    right = 0
+    queries = clustered(50, seed=6)
+    for query in queries:
+        query[slice(middle, None) if half == "first" else slice(middle)] = 0
+        right += len({*numbers_of(index.search(query, 10, allowed(4000), False))} & {*nearest(vectors, query, 10)})
+    assert right >= 0.97 * 10 * len(queries)
+    nothing = np.zeros(vectors.shape[1], np.float32)
+    assert len(index.search(nothing, 10, allowed(4000), False)) == 10
 
 
 @pytest.mark.parametrize("filtered", [True, False])
@@ -284,7 +301,7 @@ def test_a_view_that_was_opened_before_keeps_its_state(embedded):
 
     def found(view):
         clauses = [Clause("fever", {"text": 1.0})]
-        near = view.vectors.search(vectors[1], 9, view.postings.alive, False)
+        near = view.vectors[Grain.PASSAGES].search(vectors[1], 9, view.postings.alive, False)
         return numbers_of(view.words.search(clauses, 9)), numbers_of(near)
 
     add(0, 1)

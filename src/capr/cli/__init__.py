@@ -17,6 +17,7 @@ from capr.cli import (
     evaluate_entities,
     evaluate_latency,
     evaluate_retrieval,
+    explain,
     export,
     headings,
     index,
@@ -49,6 +50,7 @@ typer_app.command("suggest")(suggest.command)
 typer_app.command("supervise")(supervise.command)
 typer_app.command("index")(index.command)
 typer_app.command("search")(search.command)
+typer_app.command("explain")(explain.command)
 typer_app.command("remove")(remove.command)
 typer_app.command("encode")(encode.command)
 typer_app.command("stats")(stats.command)

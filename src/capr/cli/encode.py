@@ -1,4 +1,4 @@
-"""`capr encode`: give the passages of a library vectors."""
+"""`capr encode`: give the passages of a library, or their sentences, vectors."""
 
 from __future__ import annotations
 
@@ -6,15 +6,24 @@ from capr.cli import inputs
 from capr.search import Library
 
 
-def command(library: inputs.LibraryFolder, encoder: inputs.Encoder = None) -> None:
+def command(library: inputs.LibraryFolder, encoder: inputs.Encoder = None, discourse: inputs.Discourse = None) -> None:
     """Give every passage a vector, so that it is found by its meaning; vectors of another encoder are dropped.
 
-    Interrupted, the same command goes on where it stopped.
+    With --discourse, every sentence gets one instead, for cdv search; with both options, both do. Without any, the
+    models that the library remembers go on. Interrupted, the same command goes on where it stopped.
 
     Example: capr encode library --encoder models/encoder
     """
-    with Library(library, encoder=encoder) as kept, inputs.progress("passages") as tell:
-        done = kept.encode(on_commit=tell)
+    with Library(library) as kept, inputs.progress("passages") as tell:
+        before = kept.stats()
+        kept.encode(encoder, tell, discourse=discourse)
         stats = kept.stats()
-    name = stats.encoder.name if stats.encoder else ""
-    inputs.terminal().print(f"{inputs.counted(done, 'passage')} encoded by {name}; now {stats.vectors:,} have vectors")
+    console = inputs.terminal()
+    if stats.encoder is not None and (discourse is None or encoder is not None):
+        same = before.encoder is not None and before.encoder.digest == stats.encoder.digest
+        done = inputs.counted(stats.vectors - (before.vectors if same else 0), "passage")
+        console.print(f"{done} encoded by {stats.encoder.name}; now {stats.vectors:,} have vectors")
+    if stats.discourse is not None and (encoder is None or discourse is not None):
+        same = before.discourse is not None and before.discourse.digest == stats.discourse.digest
+        done = inputs.counted(stats.sentences - (before.sentences if same else 0), "sentence")
+        console.print(f"{done} encoded by {stats.discourse.name}; now {stats.sentences:,} have vectors")

@@ -18,6 +18,7 @@ def command(
     library: inputs.LibraryFolder,
     files: inputs.Files,
     encoder: inputs.Encoder = None,
+    discourse: inputs.Discourse = None,
     tagger: Annotated[
         bool, typer.Option("--tagger/--no-tagger", help="Look also for entities that the vocabulary does not have.")
     ] = False,
@@ -33,13 +34,14 @@ def command(
 
     Every document is kept as it is, cut into passages, annotated, and turned into vectors by the encoder. What is
     kept stays kept, whatever happens; the same command goes on where it was interrupted. Documents that are there
-    already are recognised and left alone.
+    already are recognised and left alone. A discourse model gives every sentence a vector as well.
 
     Example: capr index library notes/
     """
     speed = TAGGING if tagger else ANNOTATING if encoder == NONE else ENCODING
     source = inputs.Documents(files, format, column, strict, replace, speed, "kept")
-    with Library(library, encoder=encoder, vocabulary=Vocabulary.load(*vocabulary or ())) as kept:
+    tables = Vocabulary.load(*vocabulary or ())
+    with Library(library, encoder=encoder, discourse=discourse, vocabulary=tables) as kept:
         outcome = kept.add(source.documents(), replace=replace, tagger=tagger, on_problem=source.tell)
         stats = kept.stats()
     console = inputs.terminal()
@@ -58,7 +60,13 @@ def command(
     console.print(f"documents: {', '.join(parts) or 'none'}{made}; now {stats.documents:,} in {library}")
     without = stats.passages - stats.vectors
     if stats.encoder is None:
-        source.console.print(f"No encoder: passages are found by their words alone. Fix: {kept.models.command()}.")
+        found = "found by their words alone" if stats.discourse is None else "found by words and cdv search alone"
+        source.console.print(f"No encoder: passages are {found}. Fix: {kept.models.command()}.")
     elif without:
         source.console.print(f"{without:,} passages have no vector yet. Fix: capr encode {library}.")
+    if stats.discourse is not None and stats.passages_with_sentences < stats.passages:
+        without = stats.passages - stats.passages_with_sentences
+        source.console.print(
+            f"The sentences of {without:,} passages have no vectors yet. Fix: {kept.models.discourse_command()}."
+        )
     source.finish()

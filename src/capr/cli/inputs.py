@@ -55,6 +55,14 @@ Encoder = Annotated[
     ),
 ]
 Fused = Annotated[Fusion, typer.Option("--fusion", help="How words and vectors are joined.")]
+Discourse = Annotated[
+    str | None,
+    typer.Option(
+        "--discourse",
+        metavar="FOLDER",
+        help="Gives sentences vectors, for cdv search, if not the one used before; or none.",
+    ),
+]
 Filter = Annotated[
     list[str] | None,
     typer.Option("--filter", metavar="NAME=VALUE", help="Only such documents; may be repeated."),

@@ -25,6 +25,7 @@ class Mode(StrEnum):
     hybrid = "hybrid"
     lexical = "lexical"
     dense = "dense"
+    cdv = "cdv"
 
 
 class Group(StrEnum):
@@ -61,13 +62,14 @@ def command(
     without: Annotated[
         list[Flag] | None, typer.Option("--without", help="Only where the entity is not so; may be repeated.")
     ] = None,
-    mode: Annotated[Mode, typer.Option("--mode", help="Compare words, meanings, or both.")] = Mode.hybrid,
+    mode: Annotated[Mode, typer.Option("--mode", help="Compare words, meanings, both, or sentences.")] = Mode.hybrid,
     fusion: inputs.Fused = inputs.Fusion.scores,
     group: Annotated[Group | None, typer.Option("--group", help="One hit for each.")] = None,
     neighbours: Annotated[
         int, typer.Option("--neighbours", min=0, help="Passages before and after each hit to show.")
     ] = 0,
     encoder: inputs.Encoder = None,
+    discourse: inputs.Discourse = None,
     ranker: Annotated[
         str | None,
         typer.Option("--ranker", metavar="FOLDER", help="Re-ranks the best passages; none for none."),
@@ -92,7 +94,7 @@ def command(
     asked = Query(words) if words else Query(entity=entity, aspect=aspect)
     conditions = [*(filter or ()), *(f"without={flag}" for flag in without or ())]
     tables = Vocabulary.load(*vocabulary or ())
-    with Library(library, encoder=encoder, ranker=ranker, vocabulary=tables) as kept:
+    with Library(library, encoder=encoder, ranker=ranker, discourse=discourse, vocabulary=tables) as kept:
         results = kept.search(
             asked, k, filters=conditions, mode=mode, fusion=fusion, group=group, neighbours=neighbours
         )

@@ -33,12 +33,16 @@ def command(
     table.add_column(justify="right")
     for name in ("documents", "patients", "passages", "characters", "mentions", "vectors"):
         table.add_row(name, f"{getattr(stats, name):,}")
+    if stats.discourse is not None:
+        table.add_row("sentence vectors", f"{stats.sentences:,}")
     for part, size in stats.disk.items():
         table.add_row(f"disk: {part}", f"{size / 1e6:,.1f} MB")
     console = inputs.terminal()
     console.print(table)
     encoder = stats.encoder
     console.print(f"encoder: {f'{encoder.name} ({encoder.dimensions} dimensions)' if encoder else 'none'}")
+    if stats.discourse is not None:
+        console.print(f"discourse: {stats.discourse.name} ({stats.discourse.dimensions} dimensions)")
     fields = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     fields.add_column("field")
     fields.add_column("documents", justify="right")

@@ -33,9 +33,12 @@ def command(
         for notice in check.notices:
             console.print(f"Note: {notice}", soft_wrap=True)
         for name in check.repaired:
-            console.print(f"{name} was made again")
+            dropped = "were dropped, those that are damaged; capr encode makes them again"
+            console.print(f"{name} {dropped if name.startswith('vectors of') else 'was made again'}")
         names = ("documents", "passages", "sentences", "mentions", "vectors")
         counts = ", ".join(inputs.counted(getattr(check, name), name.removesuffix("s")) for name in names)
+        if check.sentence_vectors:
+            counts += f", {inputs.counted(check.sentence_vectors, 'sentence vector')}"
         wrong = inputs.counted(len(check.problems), "problem") if check.problems else "all is well"
         console.print(f"{counts}: {wrong}", soft_wrap=True)
     if check.problems:

@@ -1,20 +1,24 @@
 """The index: documents, passages and vectors on disk, found by words and by meaning."""
 
+from capr.index.discourse import Discourse
 from capr.index.embedded import EmbeddedIndex
 from capr.index.encoder import Encoder, OnnxEncoder
 from capr.index.filters import Filters
-from capr.index.protocol import Clause, Entry, Found, Index, Prepared, Stats, Stored, Writer
+from capr.index.protocol import Clause, Entry, Found, Grain, Index, Prepared, Sentences, Stats, Stored, Writer
 
 __all__ = [
     "Clause",
+    "Discourse",
     "EmbeddedIndex",
     "Encoder",
     "Entry",
     "Filters",
     "Found",
+    "Grain",
     "Index",
     "OnnxEncoder",
     "Prepared",
+    "Sentences",
     "Stats",
     "Stored",
     "Writer",

@@ -6,15 +6,17 @@ import os
 import sqlite3
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
 from capr.documents import CaprError
 
 FORMAT = 1
 FILE = "library.db"
+MANY = 500  # values in one SQL statement
 
 
 class Database:
@@ -202,3 +204,14 @@ class Database:
         if getattr(self._local, "stamp", None) not in (None, self._stamp()):
             self._local.connection = None
         return int(self.meta("generation") or 0)
+
+
+def marks(values: Iterable[Any]) -> str:
+    """As many marks as values, for a statement that takes them."""
+    return ", ".join("?" for _ in values)
+
+
+def parts(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    """As many values at a time as one statement may take."""
+    for begin in range(0, len(values), MANY):
+        yield values[begin : begin + MANY]

@@ -19,9 +19,9 @@ from capr.index.derived import STATE, DamagedError
 from capr.index.filters import Filters
 from capr.index.lock import held, writer_lock
 from capr.index.postings import Postings
-from capr.index.protocol import Clause, EncoderIdentity, Found, Stats, Stored, Vector
+from capr.index.protocol import Clause, EncoderIdentity, Found, Grain, Sentences, Stats, Stored, Vector
 from capr.index.store import Store
-from capr.index.vectors import Vectors
+from capr.index.vectors import FOLDERS, Vectors
 from capr.index.words import Words, asks, stem
 from capr.index.writer import EmbeddedWriter
 
@@ -34,6 +34,12 @@ LISTED = 5000  # passages that must (not) have some words, and are looked up bef
 AGAIN = 1.0  # seconds after which a reader that is behind tries again to bring the derived indexes up to date
 ATTEMPTS = 5  # to open a derived index beside a writer before it counts as damaged
 PATIENCE = 2.0  # seconds that a writer waits for a reader that brings the derived indexes up to date
+DERIVED = ("words", *FOLDERS.values())
+# What gives the passages of a grain the vectors that they lack.
+MISSING = {
+    Grain.PASSAGES: "{} passages have no vector yet. Fix: capr encode {}.",
+    Grain.SENTENCES: "the sentences of {} passages have no vectors yet. Fix: capr encode {}.",
+}
 Answer = TypeVar("Answer")
 
 
@@ -43,7 +49,7 @@ class View:
 
     generation: int
     words: Words
-    vectors: Vectors | None
+    vectors: Mapping[Grain, Vectors]
     postings: Postings
     behind: bool
     stamp: tuple[int, ...]
@@ -109,14 +115,14 @@ class EmbeddedIndex:
     def _stamp(self) -> tuple[int, ...]:
         """It changes with the states of the derived indexes."""
         found = []
-        for name in ("words", "vectors"):
+        for name in DERIVED:
             with suppress(OSError):
                 found.append((self.folder / name / STATE).stat().st_mtime_ns)
         return tuple(found)
 
     def _opened(self, generation: int) -> View:
         stamp = self._stamp()
-        words, vectors = self.words(), self.vectors()
+        words, vectors = self.words(), self._every_vectors()
         if self._behind(words, vectors):
             try:
                 with self._writing(0 if words else PATIENCE):
@@ -124,34 +130,41 @@ class EmbeddedIndex:
             except CaprError as error:  # a writer is at work and will do it, or nobody may
                 log.debug("the derived indexes of %s are behind: %s", self.folder, error)
             stamp = self._stamp()
-            words, vectors = self.words(), self.vectors()
+            words, vectors = self.words(), self._every_vectors()
         if words is None and self._view is not None:
             words = self._view.words  # it is being made again; what was opened can still be read
         if words is None:
             fix = "give this user the right to write there, check the disk, or wait for the process that writes"
             raise CaprError(f"{self.folder / 'words'} is not there and cannot be made now. Fix: {fix}.")
-        if vectors and vectors.state.source != self.store.source():
-            vectors = None
+        vectors = {grain: one for grain, one in vectors.items() if one.state.source == self.store.source(grain)}
         behind = self._behind(words, vectors)
         return View(generation, words, vectors, Postings(self.store), behind, stamp, time.monotonic())
 
-    def _behind(self, words: Words | None, vectors: Vectors | None) -> bool:
-        passage, vector, removed = self.store.last()
-        encoder = self.store.encoder()
-        if words is None or (words.through, words.removed) != (passage, removed):
+    def _every_vectors(self) -> dict[Grain, Vectors]:
+        """The indexes of vectors that are there and sound."""
+        opened = ((grain, self.vectors(grain)) for grain in self.store.grains())
+        return {grain: found for grain, found in opened if found is not None}
+
+    def _behind(self, words: Words | None, vectors: Mapping[Grain, Vectors]) -> bool:
+        if words is None or (words.through, words.removed) != self.store.last():
             return True
-        return encoder is not None and (
-            vectors is None or vectors.state.through != vector or vectors.state.source != self.store.source()
-        )
+        for grain in self.store.grains():
+            state = vectors[grain].state if grain in vectors else None
+            if state is None or (state.through, state.source) != (
+                self.store.last_vector(grain),
+                self.store.source(grain),
+            ):
+                return True
+        return False
 
     def words(self, level: int = logging.DEBUG) -> Words | None:
         """The index of words, if it is there and sound; damage is told at some level."""
         found: Words | None = self._sound("words", Words, level)
         return found
 
-    def vectors(self, level: int = logging.DEBUG) -> Vectors | None:
-        """The index of vectors, likewise."""
-        found: Vectors | None = self._sound("vectors", Vectors, level)
+    def vectors(self, grain: Grain, level: int = logging.DEBUG) -> Vectors | None:
+        """The index of the vectors of a grain, likewise."""
+        found: Vectors | None = self._sound(FOLDERS[grain], Vectors, level)
         return found
 
     def _sound(self, name: str, kind: type[Any], level: int) -> Any:
@@ -174,7 +187,7 @@ class EmbeddedIndex:
         return None
 
     def rebuild(self, *names: str) -> None:
-        """Makes derived indexes (`words`, `vectors`) again from the documents."""
+        """Makes derived indexes (`words`, `vectors`, `sentences`) again from the documents."""
         with self._writing(PATIENCE, names):
             pass
         self._view = None
@@ -187,7 +200,7 @@ class EmbeddedIndex:
                 self.store.compact_removed()
             self.store.database.execute("VACUUM")
             self.store.database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-            writer.make_again("words", "vectors")
+            writer.make_again(*DERIVED)
         self._view = None
         return before - sum(self.disk().values())
 
@@ -217,20 +230,30 @@ class EmbeddedIndex:
         limit = int(1.2 * k * view.postings.passages / passing) if filters else k
         return view.words.search(clauses, k, None, allowed, limit)
 
-    def dense(self, vector: Vector, k: int, filters: Filters, clauses: Sequence[Clause] = ()) -> list[Found]:
-        return self._healing(lambda view: self._dense(view, vector, k, filters, clauses))
+    def dense(
+        self,
+        vector: Vector,
+        k: int,
+        filters: Filters,
+        clauses: Sequence[Clause] = (),
+        grain: Grain = Grain.PASSAGES,
+    ) -> list[Found]:
+        return self._healing(lambda view: self._dense(view, vector, k, filters, clauses, grain))
 
-    def _dense(self, view: View, vector: Vector, k: int, filters: Filters, clauses: Sequence[Clause]) -> list[Found]:
-        if view.vectors is None or not len(view.vectors):
+    def _dense(
+        self, view: View, vector: Vector, k: int, filters: Filters, clauses: Sequence[Clause], grain: Grain
+    ) -> list[Found]:
+        vectors = view.vectors.get(grain)
+        if vectors is None or not len(vectors):
             return []
         allowed, passing = self._allowed(view, filters)
         conditions = [clause for clause in clauses if clause.occur != "should" and asks(clause)]
         if not conditions:
-            return view.vectors.search(vector, k, allowed, bool(filters)) if passing else []
+            return vectors.search(vector, k, allowed, bool(filters)) if passing else []
         allowed = self._with_words(view, conditions, allowed, LISTED)
         limit = k
         while True:
-            nearest = view.vectors.search(vector, limit, allowed, True)
+            nearest = vectors.search(vector, limit, allowed, True)
             passed = view.words.among(conditions, [f.number for f in nearest])
             best = [f for f in nearest if f.number in passed]
             if len(best) >= k or len(nearest) < limit:
@@ -279,22 +302,32 @@ class EmbeddedIndex:
     def vectors_of(self, content: bytes) -> Sequence[Vector] | None:
         return self.store.vectors_of(content)
 
+    def sentences_of(self, content: bytes) -> Sequence[Sentences] | None:
+        return self.store.sentences_of(content)
+
     def passages(self, numbers: Sequence[int]) -> Mapping[int, Stored]:
         return self.store.passages(list(numbers))
+
+    def passages_in(self, id: str) -> list[Stored]:
+        return self._listed(lambda: self.store.passages_in(id))
+
+    def sentences(self, numbers: Sequence[int]) -> Mapping[int, Sentences]:
+        return self.store.sentences(list(numbers))
 
     def groups(self, numbers: Sequence[int], by: str) -> Mapping[int, str]:
         with self.store.errors():
             return self.store.groups(list(numbers), by)
 
     def neighbours(self, number: int, distance: int) -> list[Stored]:
-        with self.store.reading():
-            numbers = self.store.neighbours(number, distance)
-            found = self.store.passages(numbers)
-        return [found[number] for number in numbers]
+        return self._listed(lambda: self.store.neighbours(number, distance))
 
-    def without_vectors(self, limit: int, after: int = 0) -> list[Stored]:
+    def without_vectors(self, limit: int, after: int = 0, grain: Grain = Grain.PASSAGES) -> list[Stored]:
+        return self._listed(lambda: self.store.without_vectors(limit, after, grain))
+
+    def _listed(self, find: Callable[[], list[int]]) -> list[Stored]:
+        """The passages whose numbers are found, in that order and one state."""
         with self.store.reading():
-            numbers = self.store.without_vectors(limit, after)
+            numbers = find()
             found = self.store.passages(numbers)
         return [found[number] for number in numbers]
 
@@ -321,31 +354,30 @@ class EmbeddedIndex:
         with self.store.errors():
             return self.store.values(name, limit)
 
-    def notices(self) -> list[str]:
+    def notices(self, grain: Grain = Grain.PASSAGES) -> list[str]:
         view = self.view()
         found = []
         if view.behind:
             told = "whoever may write there brings it up to date"
             found.append(f"the newest documents of {self.folder} cannot be found yet; {told}")
-        without = view.postings.passages - len(view.vectors) if view.vectors else 0
+        vectors = view.vectors.get(grain)
+        without = view.postings.passages - len(vectors) if vectors else 0
         if without > 0:
-            found.append(f"{without:,} passages have no vector yet. Fix: capr encode {self.folder}.")
+            found.append(MISSING[grain].format(f"{without:,}", self.folder))
         return found
 
-    def encoder(self) -> EncoderIdentity | None:
+    def encoder(self, grain: Grain = Grain.PASSAGES) -> EncoderIdentity | None:
         with self.store.errors():
-            return self.store.encoder()
+            return self.store.encoder(grain)
 
     def stats(self) -> Stats:
         with self.store.reading():
-            return Stats(**self.store.counts(), encoder=self.store.encoder(), disk=self.disk())
+            return Stats(**self.store.counts(), disk=self.disk())
 
     def disk(self) -> dict[str, int]:
         """Bytes of each part."""
         parts = {"documents": self.folder.glob("library.db*")}
-        parts |= {
-            name: (self.folder / name).glob("*") for name in ("words", "vectors") if (self.folder / name).is_dir()
-        }
+        parts |= {name: (self.folder / name).glob("*") for name in DERIVED if (self.folder / name).is_dir()}
         found = dict.fromkeys(parts, 0)
         for name, files in parts.items():
             for file in files:

@@ -25,7 +25,7 @@ class Postings:
     """
 
     def __init__(self, store: Store) -> None:
-        last, _, _ = store.last()
+        last, _ = store.last()
         self.alive: Mask = np.ones(last + 1, bool)
         self.alive[0] = False
         for first, passages in store.removed_extents():

@@ -8,17 +8,38 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from capr.annotate import Mention
-from capr.documents import Document
+from capr.documents import Document, Span
 from capr.index.filters import Filters
 from capr.segment import Passage
 
 Vector = NDArray[np.float32]
+
+
+class Grain(StrEnum):
+    """What has vectors. Each grain has a model of its own; the vectors of one say nothing to those of another."""
+
+    PASSAGES = "passages"  # every passage has one, by an encoder
+    SENTENCES = "sentences"  # every sentence of a passage has one, by a discourse model
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sentences:
+    """The sentences that belong to a passage, with their vectors.
+
+    Attributes:
+        spans: of the document; a model may cut sentences otherwise than the passage does.
+        vectors: (sentences, dimensions).
+    """
+
+    spans: tuple[Span, ...]
+    vectors: Vector
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +69,7 @@ class Prepared:
         content: digest of what its vectors depend on; documents with the same content have the same vectors.
         entries: its passages, in the order of the text.
         vectors: one for each passage, of length 1; None while it is not encoded.
+        sentences: those of each passage; None while they have no vectors.
     """
 
     document: Document
@@ -55,6 +77,7 @@ class Prepared:
     content: bytes
     entries: Sequence[Entry]
     vectors: Sequence[Vector] | None = None
+    sentences: Sequence[Sentences] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +122,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class EncoderIdentity:
-    """The encoder that made the vectors of an index.
+    """The model that made the vectors of a grain.
 
     Attributes:
         name: from its manifest.
@@ -122,6 +145,9 @@ class Stats:
         documents, patients, passages, characters, mentions: how many there are.
         vectors: passages that dense search knows.
         encoder: that made them.
+        sentences: that have vectors.
+        passages_with_sentences: passages that such sentences belong to.
+        discourse: the model that made these.
         disk: bytes of each part of the folder.
         fields: names by which documents can be filtered, and how many documents have each.
     """
@@ -133,6 +159,9 @@ class Stats:
     mentions: int
     vectors: int
     encoder: EncoderIdentity | None
+    sentences: int
+    passages_with_sentences: int
+    discourse: EncoderIdentity | None
     disk: Mapping[str, int]
     fields: Mapping[str, int]
 
@@ -146,11 +175,14 @@ class Writer(Protocol):
     def remove(self, ids: Iterable[str]) -> int:
         """Removes documents; the number of those that were there at the last commit."""
 
-    def set_encoder(self, encoder: EncoderIdentity) -> None:
-        """Names the encoder of all vectors to come; vectors of another one are dropped."""
+    def set_encoder(self, encoder: EncoderIdentity, grain: Grain = Grain.PASSAGES) -> None:
+        """Names the model of all vectors of a grain to come; vectors of another one are dropped."""
 
     def set_vectors(self, vectors: Mapping[int, Vector]) -> None:
         """Vectors of passages that are there, by number."""
+
+    def set_sentences(self, sentences: Mapping[int, Sentences]) -> None:
+        """Sentences of passages that are there, by number, with their vectors."""
 
     def commit(self) -> None:
         """Makes all changes since the last commit at once."""
@@ -168,11 +200,24 @@ class Index(Protocol):
     def vectors_of(self, content: bytes) -> Sequence[Vector] | None:
         """The vectors of a document with that content, if one is there and encoded."""
 
+    def sentences_of(self, content: bytes) -> Sequence[Sentences] | None:
+        """The sentences of each passage of a document with that content, if one is there and has their vectors."""
+
     def lexical(self, clauses: Sequence[Clause], k: int, filters: Filters) -> Sequence[Found]:
         """The k passages that pass the filters and match best by BM25, best first."""
 
-    def dense(self, vector: Vector, k: int, filters: Filters, clauses: Sequence[Clause] = ()) -> Sequence[Found]:
-        """The k passages with the largest dot product that pass the filters and have what they must (not) have."""
+    def dense(
+        self,
+        vector: Vector,
+        k: int,
+        filters: Filters,
+        clauses: Sequence[Clause] = (),
+        grain: Grain = Grain.PASSAGES,
+    ) -> Sequence[Found]:
+        """The k passages with the largest dot product that pass the filters and have what they must (not) have.
+
+        That of a passage whose sentences have vectors is the mean of theirs.
+        """
 
     def rarity(self, words: Sequence[str]) -> Sequence[float]:
         """How much it tells that a passage has a word: its inverse document frequency, 0 for a word that none has."""
@@ -186,11 +231,17 @@ class Index(Protocol):
     def groups(self, numbers: Sequence[int], by: str) -> Mapping[int, str]:
         """The `document` or `patient` of each passage that is there; a document without a patient stands for itself."""
 
+    def passages_in(self, id: str) -> Sequence[Stored]:
+        """The passages of a document in the order of the text."""
+
+    def sentences(self, numbers: Sequence[int]) -> Mapping[int, Sentences]:
+        """The sentences of passages, by number; passages whose sentences have no vectors are left out."""
+
     def neighbours(self, number: int, distance: int) -> Sequence[Stored]:
         """The passages of the same document up to a distance before and after one, without itself."""
 
-    def without_vectors(self, limit: int, after: int = 0) -> Sequence[Stored]:
-        """Some passages that have no vector yet, in the order of their numbers, after a number."""
+    def without_vectors(self, limit: int, after: int = 0, grain: Grain = Grain.PASSAGES) -> Sequence[Stored]:
+        """Some passages that have no vector of a grain yet, in the order of their numbers, after a number."""
 
     def document(self, id: str) -> Document | None:
         """A document as it was added."""
@@ -207,11 +258,11 @@ class Index(Protocol):
     def values(self, name: str, limit: int) -> Sequence[tuple[str, int]]:
         """The most frequent values of a field with the number of documents that have them."""
 
-    def notices(self) -> Sequence[str]:
-        """What a user should know of the state of the index."""
+    def notices(self, grain: Grain = Grain.PASSAGES) -> Sequence[str]:
+        """What a user who searches by vectors of a grain should know of the state of the index."""
 
-    def encoder(self) -> EncoderIdentity | None:
-        """The encoder that made the vectors."""
+    def encoder(self, grain: Grain = Grain.PASSAGES) -> EncoderIdentity | None:
+        """The model that made the vectors of a grain."""
 
     def stats(self) -> Stats:
         """How much there is."""

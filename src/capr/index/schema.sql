@@ -33,8 +33,10 @@ CREATE TABLE passage (
     mentions TEXT NOT NULL      -- JSON: begin, end, kind, concept, found by, context
 );
 
--- `sequence` tells the index of vectors what it has not seen yet.
+-- The vectors of each grain: one of a passage, or those of its sentences (see sentences.py).
+-- `sequence` tells their index what it has not seen yet.
 CREATE TABLE vector (sequence INTEGER PRIMARY KEY AUTOINCREMENT, passage INTEGER NOT NULL UNIQUE, code BLOB NOT NULL);
+CREATE TABLE sentence (sequence INTEGER PRIMARY KEY AUTOINCREMENT, passage INTEGER NOT NULL UNIQUE, code BLOB NOT NULL);
 
 CREATE TABLE concept (number INTEGER PRIMARY KEY, code TEXT NOT NULL UNIQUE, kind TEXT NOT NULL, name TEXT NOT NULL);
 

@@ -1,4 +1,4 @@
-"""The truth: documents, passages, mentions and vectors in SQLite."""
+"""The truth: documents, passages and mentions in SQLite; vectors, see tables.py."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ import numpy as np
 from capr.annotate import Mention
 from capr.annotate.concept import Concept
 from capr.annotate.context import Cue
-from capr.documents import Annotation, CaprError, Document, Span
-from capr.index.database import Database
+from capr.documents import Annotation, Document, Span
+from capr.index.database import marks, parts
 from capr.index.digest import as_text
 from capr.index.filters import PASSAGE_NAMES, document_facts, passage_facts
-from capr.index.protocol import EncoderIdentity, Entry, Prepared, Stored, Vector
-from capr.index.vectors import decoded, encoded
+from capr.index.protocol import Entry, Prepared, Stored
+from capr.index.tables import TABLES, VectorTables
 from capr.segment import Passage
 
-MANY = 500  # values in one SQL statement
 PASSAGE = (
     "passage.number, passage.document, begin, end, text, heading, heading_begin, heading_end, aspect, sentences, "
     "passage.mentions, document.id, title, metadata, first"
@@ -38,49 +37,34 @@ class Removed:
     passages: int
 
 
-class Store(Database):
+class Store(VectorTables):
     """Documents and all that is known of them."""
 
     # --- what is there ---
 
-    def encoder(self) -> EncoderIdentity | None:
-        found = self.meta("encoder")
-        return EncoderIdentity(**json.loads(found)) if found else None
-
-    def source(self) -> str:
-        """It changes when vectors that were there are not valid any more."""
-        encoder = self.encoder()
-        return f"{encoder.digest if encoder else ''}:{self.meta('exchanged') or 0}"
-
-    def last(self) -> tuple[int, int, int]:
-        """The last number of a passage, of a vector and of a removal."""
-        row = self.database.execute(
-            "SELECT (SELECT value FROM meta WHERE key = 'passages'), "
-            "(SELECT seq FROM sqlite_sequence WHERE name = 'vector'), "
-            "(SELECT seq FROM sqlite_sequence WHERE name = 'removed')"
-        ).fetchone()
-        passage, vector, removed = (int(value or 0) for value in row)
-        return passage, vector, removed
+    def last(self) -> tuple[int, int]:
+        """The last number of a passage and of a removal."""
+        return int(self.meta("passages") or 0), self._sequence("removed")
 
     def digests(self, ids: Sequence[str]) -> dict[str, bytes]:
         found: dict[str, bytes] = {}
-        for some in _parts(ids):
-            query = f"SELECT id, digest FROM document WHERE id IN ({_marks(some)})"
+        for some in parts(ids):
+            query = f"SELECT id, digest FROM document WHERE id IN ({marks(some)})"
             found.update(self.database.execute(query, some).fetchall())
         return found
 
     def passages(self, numbers: Sequence[int]) -> dict[int, Stored]:
         found: dict[int, Stored] = {}
         with self.reading() as database:
-            for some in _parts(numbers):
+            for some in parts(numbers):
                 near = {number + step for number in some for step in (-1, 1)}
                 rows = database.execute(
-                    f"SELECT number, document, begin, end FROM passage WHERE number IN ({_marks(near)})", tuple(near)
+                    f"SELECT number, document, begin, end FROM passage WHERE number IN ({marks(near)})", tuple(near)
                 )
                 spans = {(number, document): Span(begin, end) for number, document, begin, end in rows}
                 query = (
                     f"SELECT {PASSAGE} FROM passage JOIN document ON document.number = passage.document "
-                    f"WHERE passage.number IN ({_marks(some)})"
+                    f"WHERE passage.number IN ({marks(some)})"
                 )
                 for row in database.execute(query, some).fetchall():
                     number, document = row[:2]
@@ -92,10 +76,10 @@ class Store(Database):
         """The document or patient of each passage; a document without a patient stands for itself."""
         found: dict[int, str] = {}
         keys: dict[str, str] = {}
-        for some in _parts(numbers):
+        for some in parts(numbers):
             query = (
                 "SELECT passage.number, id, metadata FROM passage JOIN document ON document.number = passage.document "
-                f"WHERE passage.number IN ({_marks(some)})"
+                f"WHERE passage.number IN ({marks(some)})"
             )
             for number, id, metadata in self.database.execute(query, some):
                 if by == "document":
@@ -115,28 +99,16 @@ class Store(Database):
         )
         return [row[0] for row in self.database.execute(query, (distance, distance, number))]
 
-    def without_vectors(self, limit: int, after: int) -> list[int]:
-        query = (
-            "SELECT number FROM passage WHERE number > ? AND NOT EXISTS "
-            "(SELECT 1 FROM vector WHERE vector.passage = passage.number) ORDER BY number LIMIT ?"
-        )
-        return [row[0] for row in self.database.execute(query, (after, limit))]
-
-    def vectors_of(self, content: bytes) -> list[Vector] | None:
-        with self.reading() as database:
-            query = "SELECT first, passages FROM document WHERE content = ?"
-            for first, count in database.execute(query, (content,)).fetchall():
-                query = "SELECT code FROM vector WHERE passage BETWEEN ? AND ? ORDER BY passage"
-                codes = [code for (code,) in database.execute(query, (first, first + count - 1))]
-                if len(codes) == count:
-                    return [decoded(code) for code in codes]
-        return None
+    def passages_in(self, id: str) -> list[int]:
+        """The numbers of the passages of a document."""
+        row = self.database.execute("SELECT first, passages FROM document WHERE id = ?", (id,)).fetchone()
+        return list(range(row[0], row[0] + row[1])) if row else []
 
     def having(self, of: str, name: str, values: Sequence[str]) -> list[int]:
         """The numbers of those (`of`: document or passage) that have one of some values."""
         found: list[int] = []
-        for some in _parts(values):
-            query = f"SELECT {of} FROM {of}_fact WHERE name = ? AND value IN ({_marks(some)})"
+        for some in parts(values):
+            query = f"SELECT {of} FROM {of}_fact WHERE name = ? AND value IN ({marks(some)})"
             found += [row[0] for row in self.database.execute(query, (name, *some))]
         return found
 
@@ -163,8 +135,8 @@ class Store(Database):
     def ids(self, numbers: Sequence[int]) -> list[str]:
         """The ids of documents."""
         found: list[str] = []
-        for some in _parts(numbers):
-            query = f"SELECT id FROM document WHERE number IN ({_marks(some)}) ORDER BY number"
+        for some in parts(numbers):
+            query = f"SELECT id FROM document WHERE number IN ({marks(some)}) ORDER BY number"
             found += [row[0] for row in self.database.execute(query, some)]
         return found
 
@@ -180,11 +152,6 @@ class Store(Database):
     def removed_extents(self) -> list[tuple[int, int]]:
         """First number and number of the passages of all documents that were removed."""
         return self.database.execute("SELECT first, passages FROM removed").fetchall()
-
-    def codes_since(self, sequence: int, limit: int) -> list[tuple[int, int, bytes]]:
-        """Sequence number, passage and code of vectors."""
-        query = "SELECT sequence, passage, code FROM vector WHERE sequence > ? ORDER BY sequence LIMIT ?"
-        return self.database.execute(query, (sequence, limit)).fetchall()
 
     def passages_since(self, passage: int) -> Iterator[tuple[int, list[Stored]]]:
         """The documents that were added after a passage, with their passages, which know no neighbours."""
@@ -214,6 +181,8 @@ class Store(Database):
             "characters": int(characters),
             "mentions": int(mentions),
             "vectors": self.database.execute("SELECT COUNT(*) FROM vector").fetchone()[0],
+            "encoder": self.encoder(),
+            **self.sentence_counts(),
             "fields": {name: count for name, count in self.database.execute(fields) if not re.match("#[^#]", name)},
         }
 
@@ -312,7 +281,9 @@ class Store(Database):
         database.executemany("INSERT INTO passage_fact VALUES (?, ?, ?)", facts)
         self.set_meta("passages", str(first + len(rows) - 1))
         if prepared.vectors is not None:
-            self.set_vectors({first + i: vector for i, vector in enumerate(prepared.vectors)})
+            self.set_vectors(dict(enumerate(prepared.vectors, first)))
+        if prepared.sentences is not None:
+            self.set_sentences(dict(enumerate(prepared.sentences, first)))
 
     def remove(self, ids: Iterable[str]) -> int:
         database = self.database
@@ -332,7 +303,8 @@ class Store(Database):
             query = "DELETE FROM document_fact WHERE name = ? AND value = ? AND document = ?"
             database.executemany(query, [(*fact, number) for fact in facts])
             bounds = (first, first + passages - 1)
-            database.execute("DELETE FROM vector WHERE passage BETWEEN ? AND ?", bounds)
+            for grain in self.grains():
+                database.execute(f"DELETE FROM {TABLES[grain]} WHERE passage BETWEEN ? AND ?", bounds)
             database.execute("DELETE FROM passage WHERE number BETWEEN ? AND ?", bounds)
             database.execute("DELETE FROM document WHERE number = ?", (number,))
             database.execute("INSERT INTO removed VALUES (NULL, ?, ?, ?)", (number, first, passages))
@@ -349,34 +321,6 @@ class Store(Database):
         self.database.execute("DELETE FROM removed")
         self.database.executemany("INSERT INTO removed VALUES (NULL, 0, ?, ?)", merged)
 
-    def set_encoder(self, encoder: EncoderIdentity) -> None:
-        known = self.encoder()
-        if known is None or known.digest != encoder.digest:
-            self.database.execute("DELETE FROM vector")
-            self._exchange()
-        identity = {name: getattr(encoder, name) for name in encoder.__slots__}
-        self.set_meta("encoder", json.dumps(identity))
-
-    def _exchange(self) -> None:
-        """Tells the index of vectors that it has to begin anew."""
-        self.set_meta("exchanged", str(int(self.meta("exchanged") or 0) + 1))
-
-    def set_vectors(self, vectors: Mapping[int, Vector]) -> None:
-        for some in _parts(list(vectors)):
-            known = f"SELECT 1 FROM vector WHERE passage IN ({_marks(some)}) LIMIT 1"
-            if self.database.execute(known, some).fetchone():
-                self._exchange()
-        encoder = self.encoder()
-        for vector in vectors.values():
-            if encoder is None or len(vector) != encoder.dimensions or not np.isfinite(vector).all():
-                fact = f"a vector has {len(vector)} dimensions or is not finite"
-                wanted = encoder.dimensions if encoder else "no"
-                raise CaprError(
-                    f"{fact}, and {self.folder} needs {wanted}. Fix: use an encoder that fits its manifest."
-                )
-        query = "INSERT OR REPLACE INTO vector VALUES (NULL, ?, ?)"
-        self.database.executemany(query, [(number, encoded(vector)) for number, vector in vectors.items()])
-
     def _row(self, mention: Mention) -> list[Any]:
         number = None
         if mention.concept is not None:
@@ -390,12 +334,3 @@ class Store(Database):
                 number = row[0]
         context = {flag: [cue.words, cue.span, cue.scope] for flag, cue in mention.context.items()}
         return [*mention.span, mention.kind, number, mention.found_by, context]
-
-
-def _marks(values: Iterable[Any]) -> str:
-    return ", ".join("?" for _ in values)
-
-
-def _parts(values: Sequence[Any]) -> Iterator[Sequence[Any]]:
-    for begin in range(0, len(values), MANY):
-        yield values[begin : begin + MANY]

@@ -1,7 +1,7 @@
 """The index of vectors: the nearest passages by dot product.
 
-Derived from the table `vector`, and appended to as that grows. For every vector it holds its 8-bit code and one bit for
-each dimension, the sign of its difference from the centre. A query is compared with all bits (a million in a few
+Derived from the table of a grain, and appended to as that grows. For every vector it holds its 8-bit code and one bit
+for each dimension, the sign of its difference from the centre. A query is compared with all bits (a million in a few
 milliseconds), and the passages with the most equal bits with their codes. That needs no training, takes additions as
 they come, is exact for small sets, and on real questions finds more of the true neighbours in less time than inverted
 lists or a graph (docs/benchmarks.md).
@@ -23,9 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from capr.index.derived import STATE, DamagedError, load_state, save_state
-from capr.index.protocol import Found, Vector
+from capr.index.protocol import Found, Grain, Vector
 
 FORMAT = 1
+FOLDERS = {Grain.PASSAGES: "vectors", Grain.SENTENCES: "sentences"}
 ARRAYS = ("numbers", "codes", "scales", "bits", "centre")
 CENTRE = 10_000  # vectors whose mean is the centre
 RESCORED = 1000  # passages compared by their codes, at least
@@ -124,10 +125,13 @@ class Vectors:
             allowed: by number, whether a passage may be found.
             filtered: whether `allowed` leaves out more than what was removed.
         """
-        rows = self._candidates(vector, max(RESCORED, 3 * k), allowed, filtered)
+        share = (self._telling(vector).stop - self._telling(vector).start) / max(1, self.bits.shape[1])
+        least = int(RESCORED / share**2)  # fewer bits tell less, so that more have to be looked at
+        rows = self._candidates(vector, max(least, 3 * k), allowed, filtered)
         # einsum and one thread: so small a product takes longer to share among threads than to do
         scores = np.einsum("ij,j->i", self.codes[rows].astype(np.float32), vector) * self.scales[rows]
-        best = np.lexsort((self.numbers[rows], -scores))[:k]
+        best = np.lexsort((self.numbers[rows], -scores))
+        best = best[self.scales[rows[best]] > 0][:k]  # a passage without sentences has nothing to be compared with
         return [Found(int(self.numbers[rows[i]]), float(scores[i])) for i in best]
 
     def _candidates(self, vector: Vector, count: int, allowed: NDArray[np.bool_], filtered: bool) -> NDArray[np.int64]:
@@ -158,10 +162,17 @@ class Vectors:
         passing: NDArray[np.bool_] = allowed.take(numbers, mode="clip") & (numbers >= 0) & (numbers < len(allowed))
         return passing
 
+    def _telling(self, vector: Vector) -> slice:
+        """The bytes of the bits in which a query is not 0: all, or those of its half."""
+        found = np.flatnonzero(np.packbits(vector != 0))
+        return slice(int(found[0]), int(found[-1]) + 1) if len(found) else slice(0, self.bits.shape[1])
+
     def _nearest(self, vector: Vector, bits: NDArray[np.uint8], count: int) -> NDArray[np.int64]:
         import faiss  # takes a while, which those who do without it need not wait
 
         asked = np.packbits(vector[None] > self.centre, axis=1)
+        telling = self._telling(vector)
+        asked, bits = np.ascontiguousarray(asked[:, telling]), np.ascontiguousarray(bits[:, telling])
         threads = faiss.omp_get_max_threads()
         faiss.omp_set_num_threads(1)  # it would share queries among threads, and this is one
         try:

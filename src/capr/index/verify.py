@@ -18,14 +18,16 @@ from capr.index.derived import DamagedError
 from capr.index.digest import digest
 from capr.index.filters import document_facts, passage_facts
 from capr.index.lock import writer_lock
-from capr.index.protocol import Stored
-from capr.index.vectors import decoded
+from capr.index.protocol import Grain, Stored
+from capr.index.sentences import unpacked
+from capr.index.vectors import FOLDERS, decoded
 
 if TYPE_CHECKING:
     from capr.index.embedded import EmbeddedIndex, View
 
 KEPT = 100
 REPAIR = "run capr verify --repair, which makes it again from the documents"
+ENCODE = "run capr verify --repair, which drops it, and then capr encode, which makes it again"
 RESTORE = "restore library.db from a backup, or remove the document and add it again"
 
 
@@ -35,9 +37,10 @@ class Check:
 
     Attributes:
         documents, passages, sentences, mentions, vectors: how many were compared.
+        sentence_vectors: likewise.
         problems: what is wrong, the first hundred; nothing, if all is well.
         notices: what is not wrong, but not finished.
-        repaired: derived indexes that were made again.
+        repaired: derived indexes that were made again, and vectors that were dropped to be made again.
     """
 
     documents: int = 0
@@ -45,6 +48,7 @@ class Check:
     sentences: int = 0
     mentions: int = 0
     vectors: int = 0
+    sentence_vectors: int = 0
     problems: list[str] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     repaired: list[str] = field(default_factory=list)
@@ -68,18 +72,26 @@ def verify(index: EmbeddedIndex, repair: bool = False, on_progress: Callable[[in
             if said != "ok":
                 check.wrong(f"{index.store.file}: {said}", RESTORE)
         numbers = _documents(index, check, on_progress)
-        coded = _vectors(index, check, numbers)
+        coded = {grain: _vectors(index, check, numbers, grain) for grain in Grain}
+        dropped = {grain: [n for n, code in codes.items() if code is None] for grain, codes in coded.items()}
         broken = []
         if not alone:
             check.notices.append("another process is writing, so that the derived indexes were not compared")
         elif view.behind:
             check.notices.append("the derived indexes are behind and were not compared")
         else:
-            broken = [*_words(view, check, numbers), *_derived_vectors(view, check, coded)]
-    if repair and broken:
+            broken = _words(view, check, numbers)
+            for grain, codes in coded.items():
+                broken += _derived_vectors(view, check, codes, grain)
+    if repair and (broken or any(dropped.values())):
         index.rebuild(*broken)
+        with index.writing() as writer:
+            for grain, some in dropped.items():
+                if some:
+                    writer.drop_vectors(grain, some)
+            writer.commit()
         again = verify(index, False, on_progress)
-        again.repaired = broken
+        again.repaired = broken + [f"vectors of {grain}" for grain, some in dropped.items() if some]
         return again
     return check
 
@@ -152,22 +164,35 @@ def _spans(document: Document, found: list[Stored], check: Check) -> Iterator[st
         yield "there is text after its last passage"
 
 
-def _vectors(index: EmbeddedIndex, check: Check, numbers: set[int]) -> dict[int, bytes]:
-    """Checks the vectors of the truth; gives them."""
-    encoder = index.store.encoder()
-    coded: dict[int, bytes] = {}
-    for number, code in index.store.database.execute("SELECT passage, code FROM vector"):
-        check.vectors += 1
-        coded[number] = code
-        if encoder is None or number not in numbers:
-            check.wrong(f"a vector belongs to no passage ({number})", "capr encode")
-            continue
-        length = float(np.linalg.norm(decoded(code))) if len(code) == encoder.dimensions + 4 else 0.0
-        if not 0.9 < length < 1.1:
-            check.wrong(f"the vector of passage {number} has the length {length:.2f} and not 1", "capr encode")
+def _vectors(index: EmbeddedIndex, check: Check, numbers: set[int], grain: Grain) -> dict[int, bytes | None]:
+    """Checks the vectors of the truth; gives them as their index should hold them, None for what is not sound."""
+    store, encoder = index.store, index.store.encoder(grain)
+    coded: dict[int, bytes | None] = {}
+    for number, code in store.codes(grain):
+        wrong = "" if number in numbers else "a vector belongs to no passage"
+        if encoder is not None and not wrong:
+            wrong = (_wrong_vector if grain is Grain.PASSAGES else _wrong_sentences)(code, encoder.dimensions, check)
+        if wrong:
+            check.wrong(f"{wrong} (passage {number})", ENCODE)
+        coded[number] = None if wrong else store.indexed(grain, code)
     if encoder is not None and len(coded) < len(numbers):
-        check.notices.append(f"{len(numbers) - len(coded):,} passages have no vector yet; capr encode goes on")
+        of = "passages have no vector" if grain is Grain.PASSAGES else "passages have no vectors of sentences"
+        check.notices.append(f"{len(numbers) - len(coded):,} {of} yet; capr encode goes on")
     return coded
+
+
+def _wrong_vector(code: bytes, dimensions: int, check: Check) -> str:
+    check.vectors += 1
+    length = float(np.linalg.norm(decoded(code))) if len(code) == dimensions + 4 else 0.0
+    return "" if 0.9 < length < 1.1 else f"a vector has the length {length:.2f} and not 1"
+
+
+def _wrong_sentences(code: bytes, dimensions: int, check: Check) -> str:
+    try:
+        check.sentence_vectors += len(unpacked(code, dimensions).spans)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def _words(view: View, check: Check, numbers: set[int]) -> list[str]:
@@ -187,24 +212,24 @@ def _words(view: View, check: Check, numbers: set[int]) -> list[str]:
     return ["words"] if damaged else []
 
 
-def _derived_vectors(view: View, check: Check, coded: dict[int, bytes]) -> list[str]:
-    """Checks the index of vectors; its name, if it is not what it should be."""
-    vectors = view.vectors
+def _derived_vectors(view: View, check: Check, coded: dict[int, bytes | None], grain: Grain) -> list[str]:
+    """Checks the index of the vectors of a grain; its name, if it is not what it should be."""
+    vectors, name = view.vectors.get(grain), FOLDERS[grain]
     if vectors is None:
         if coded:
-            check.wrong("the index of vectors is missing", REPAIR)
-        return ["vectors"] if coded else []
+            check.wrong(f"the index of {name} is missing", REPAIR)
+        return [name] if coded else []
     damaged = vectors.damaged()
     for file in damaged:
-        check.wrong(f"vectors/{file} is damaged", REPAIR)
+        check.wrong(f"{name}/{file} is damaged", REPAIR)
     rows = {int(number): row for row, number in enumerate(vectors.numbers)}
     same = len(rows) == len(vectors) and coded.keys() <= rows.keys()
     if same:
         for number, code in coded.items():
             row = rows[number]
-            if vectors.scales[row].tobytes() + vectors.codes[row].tobytes() != code:
+            if code is not None and vectors.scales[row].tobytes() + vectors.codes[row].tobytes() != code:
                 same = False
                 break
     if not same:
-        check.wrong("the index of vectors differs from the vectors", REPAIR)
-    return [] if same and not damaged else ["vectors"]
+        check.wrong(f"the index of {name} differs from the vectors", REPAIR)
+    return [] if same and not damaged else [name]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from shutil import rmtree
 from typing import TYPE_CHECKING
 
 from capr.index.derived import DamagedError
-from capr.index.protocol import EncoderIdentity, Prepared, Vector
-from capr.index.vectors import VectorsWriter
+from capr.index.protocol import EncoderIdentity, Grain, Prepared, Sentences, Vector
+from capr.index.vectors import FOLDERS, VectorsWriter
 from capr.index.words import WordsWriter
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ class EmbeddedWriter:
         self._pending: list[Callable[[], object]] = []
         self._words: WordsWriter | None = None
         self._has: tuple[int, int] | None = None  # the last passage and removal that the index of words has
-        self._vectors: VectorsWriter | None = None
+        self._vectors: dict[Grain, VectorsWriter] = {}
 
     def add(self, prepared: Prepared) -> None:
         self._pending.append(lambda: self._store.add(prepared))
@@ -41,11 +41,18 @@ class EmbeddedWriter:
         self._pending.append(lambda: self._store.remove(wanted))
         return known
 
-    def set_encoder(self, encoder: EncoderIdentity) -> None:
-        self._pending.append(lambda: self._store.set_encoder(encoder))
+    def set_encoder(self, encoder: EncoderIdentity, grain: Grain = Grain.PASSAGES) -> None:
+        self._pending.append(lambda: self._store.set_encoder(encoder, grain))
 
     def set_vectors(self, vectors: Mapping[int, Vector]) -> None:
         self._pending.append(lambda: self._store.set_vectors(vectors))
+
+    def set_sentences(self, sentences: Mapping[int, Sentences]) -> None:
+        self._pending.append(lambda: self._store.set_sentences(sentences))
+
+    def drop_vectors(self, grain: Grain, numbers: Sequence[int]) -> None:
+        """Forgets vectors that are not what they should be."""
+        self._pending.append(lambda: self._store.drop_vectors(grain, numbers))
 
     def commit(self) -> None:
         pending, self._pending = self._pending, []
@@ -58,7 +65,7 @@ class EmbeddedWriter:
     def make_again(self, *names: str) -> None:
         """Makes derived indexes anew."""
         self.close()
-        self._fresh, self._has, self._vectors = set(names), None, None
+        self._fresh, self._has, self._vectors = set(names), None, {}
         self.catch_up()
 
     def catch_up(self) -> None:
@@ -69,13 +76,13 @@ class EmbeddedWriter:
         except (OSError, DamagedError) as error:  # a full disk: the documents are safe, the rest can wait
             with suppress(DamagedError):
                 self.close()  # or tantivy keeps its lock
-            self._words = self._has = self._vectors = None
+            self._words, self._has, self._vectors = None, None, {}
             told = "%s: the derived indexes are behind (%s); they catch up later"
             log.warning(told, self._index.folder, str(error))
 
     def _catch_up_words(self) -> None:
         store, folder = self._store, self._index.folder / "words"
-        passage, _, removed = store.last()
+        passage, removed = store.last()
         if self._has is None:
             words = None if "words" in self._fresh else self._index.words(logging.WARNING)
             self._has = (words.through, words.removed) if words else (-1, 0)
@@ -109,20 +116,24 @@ class EmbeddedWriter:
             rmtree(aside, ignore_errors=True)
 
     def _catch_up_vectors(self) -> None:
-        encoder = self._store.encoder()
-        if encoder is None:
-            return
-        source = self._store.source()
-        if self._vectors is None or self._vectors.state.source != source:
-            fresh = "vectors" in self._fresh or self._index.vectors(logging.WARNING) is None
-            self._fresh.discard("vectors")
-            folder = self._index.folder / "vectors"
-            self._vectors = VectorsWriter(folder, source, encoder.dimensions, fresh)
-        _, through, _ = self._store.last()
-        while self._vectors.state.through < through or not self._vectors.state.sums:
-            rows = self._store.codes_since(self._vectors.state.through, BATCH)
-            last = rows[-1][0] if len(rows) == BATCH else through
-            self._vectors.append([number for _, number, _ in rows], [code for *_, code in rows], last)
+        for grain in self._store.grains():
+            writer = self._vectors_of(grain)
+            through = self._store.last_vector(grain)
+            while writer.state.through < through or not writer.state.sums:
+                rows = self._store.codes_since(grain, writer.state.through, BATCH)
+                last = rows[-1][0] if len(rows) == BATCH else through
+                writer.append([number for _, number, _ in rows], [code for *_, code in rows], last)
+
+    def _vectors_of(self, grain: Grain) -> VectorsWriter:
+        """Writes the index of a grain; made anew where the one that is there cannot be gone on with."""
+        source, encoder, name = self._store.source(grain), self._store.encoder(grain), FOLDERS[grain]
+        known = self._vectors.get(grain)
+        if known is None or known.state.source != source:
+            fresh = name in self._fresh or self._index.vectors(grain, logging.WARNING) is None
+            self._fresh.discard(name)
+            known = VectorsWriter(self._index.folder / name, source, encoder.dimensions if encoder else 0, fresh)
+            self._vectors[grain] = known
+        return known
 
     def close(self) -> None:
         """Waits for what tantivy does in the background."""

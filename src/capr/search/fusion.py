@@ -9,7 +9,7 @@ from statistics import fmean, pstdev
 from capr.index import Found
 
 RANK = 60
-WEIGHTS = {"lexical": 0.5, "dense": 1.0, "rerank": 2.0}  # docs/results.md says how they were chosen
+WEIGHTS = {"lexical": 0.5, "dense": 1.0, "cdv": 1.0, "rerank": 2.0}  # docs/results.md says how they were chosen
 Ranking = Sequence[Found]
 Stages = Sequence[tuple[str, Ranking]]  # with the names of the weights
 

@@ -22,7 +22,7 @@ class Stage:
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """A sentence of a passage and the share of the query, from 0 to 1, that it speaks of."""
+    """A sentence of a passage and the share of the query, from 0 to 1, that it speaks of; in cdv search, its score."""
 
     span: Span
     score: float
@@ -129,7 +129,7 @@ class Results:
 
     Attributes:
         hits: the passages.
-        mode: `lexical`, `dense` or `hybrid`, as it was done.
+        mode: `lexical`, `dense`, `hybrid` or `cdv`, as it was done.
         expanded: each entity that was recognised, with its other names, which were looked for, too.
         notices: what a user should know, such as why a stage was left out.
     """

@@ -14,17 +14,20 @@ from typing import Any
 from capr.annotate import Query, Vocabulary
 from capr.annotate.mentions import Annotator, annotator
 from capr.documents import CaprError, Document, Notice, Problem, read
-from capr.index import EmbeddedIndex, Encoder, Filters, Prepared, Stats
+from capr.index import Discourse, EmbeddedIndex, Encoder, Filters, Grain, Prepared, Stats
 from capr.index.digest import as_text, digest
 from capr.index.filters import clean, field_name
 from capr.index.verify import Check, verify
 from capr.search.conditions import about_entities, passed_by_none, resolved
+from capr.search.curve import Curve, headings_of, scored
+from capr.search.encode import encode_passages, encode_sentences
 from capr.search.fusion import DEFAULT
 from capr.search.hit import Results
 from capr.search.models import Models
+from capr.search.pair import pair_of
 from capr.search.parse import Parser
 from capr.search.passages import Options, PassageSearch
-from capr.search.prepare import encoded, prepared, wording
+from capr.search.prepare import discoursed, encoded, prepared
 from capr.search.rerank import Ranker
 
 BATCH = 256  # passages that are encoded and kept at once
@@ -44,6 +47,7 @@ class Added:
         unchanged: documents that had been there just so.
         passages: of the documents added and replaced.
         encoded: passages that the encoder had to read; the vectors of others were known.
+        sentences: to which the discourse model had to give vectors, likewise.
         problems: documents that could not be added, and why.
     """
 
@@ -52,6 +56,7 @@ class Added:
     unchanged: int = 0
     passages: int = 0
     encoded: int = 0
+    sentences: int = 0
     problems: list[Problem] = field(default_factory=list)
 
 
@@ -65,6 +70,8 @@ class Library:
         encoder: turns texts into vectors: a folder, an `Encoder`, or "none"; if not given, the one that the library
             remembers, and for a new one the one that ships.
         ranker: re-ranks the best candidates: a folder, a `Ranker`, or "none"; if not given, the one that ships.
+        discourse: gives sentences vectors: a folder, a `Discourse`, or "none"; if not given, the one that the library
+            remembers.
         vocabulary: with names of your own.
 
     Example:
@@ -83,11 +90,12 @@ class Library:
         *,
         encoder: Encoder | str | os.PathLike[str] | None = None,
         ranker: Ranker | str | os.PathLike[str] | None = None,
+        discourse: Discourse | str | os.PathLike[str] | None = None,
         vocabulary: Vocabulary | None = None,
     ) -> None:
         self.path = Path(path)
         self.vocabulary = vocabulary or Vocabulary.load()
-        self.models = Models(self.path, encoder, ranker)
+        self.models = Models(self.path, encoder, ranker, discourse)
         self._index: EmbeddedIndex | None = None
 
     def __enter__(self) -> Library:
@@ -119,6 +127,7 @@ class Library:
         *,
         replace: bool = False,
         tagger: bool = False,
+        model: Discourse | str | os.PathLike[str] | None = None,
         on_commit: Callable[[Sequence[str]], None] | None = None,
         on_problem: Callable[[Problem], None] | None = None,
     ) -> Added:
@@ -128,12 +137,15 @@ class Library:
             documents: one or many, or files and folders to read.
             replace: exchange a document whose id is there with other contents, instead of reporting a problem.
             tagger: look for entities that the vocabulary does not have, too, which is many times slower.
+            model: a discourse model, from now on that of the library, as if it had been opened with it.
             on_commit: called with the ids of documents once they are kept for good.
             on_problem: called with each problem as it is met.
 
         Raises:
             CaprError: another process is writing, the encoder is missing or is another one than before.
         """
+        if model is not None:
+            self.models = self.models.with_discourse(model)
         if self._index is None:
             self._index = EmbeddedIndex(self.path, create=True)
         outcome = Added()
@@ -142,11 +154,18 @@ class Library:
             encoder = self.models.to_add(self.index)
             if encoder is not None:
                 writer.set_encoder(encoder.identity)
-                writer.commit()
-            for batch in self._batches(documents, finder, replace, encoder is not None, outcome, on_problem):
+            discourse = self.models.discourse_to_add(self.index)
+            if discourse is not None:
+                writer.set_encoder(discourse.identity, Grain.SENTENCES)
+            writer.commit()
+            slow = encoder is not None or discourse is not None
+            for batch in self._batches(documents, finder, replace, slow, outcome, on_problem):
                 if encoder is not None:
                     batch, count = encoded(batch, encoder, self.index)
                     outcome.encoded += count
+                if discourse is not None:
+                    batch, count = discoursed(batch, discourse, self.index)
+                    outcome.sentences += count
                 for one in batch:
                     writer.add(one)
                 writer.commit()
@@ -159,7 +178,7 @@ class Library:
         documents: Given | Iterable[Given],
         finder: Annotator,
         replace: bool,
-        with_encoder: bool,
+        with_model: bool,
         outcome: Added,
         on_problem: Callable[[Problem], None] | None,
     ) -> Iterator[list[Prepared]]:
@@ -195,7 +214,7 @@ class Library:
             outcome.passages += len(one.entries)
             size += len(one.entries)
             late = time.monotonic() > begun + SECONDS
-            if size >= (BATCH if with_encoder else WITHOUT) or len(batch) >= WITHOUT or late:
+            if size >= (BATCH if with_model else WITHOUT) or len(batch) >= WITHOUT or late:
                 yield list(batch.values())
                 batch, size, begun = {}, 0, time.monotonic()
         if batch:
@@ -222,34 +241,30 @@ class Library:
         self,
         encoder: Encoder | str | os.PathLike[str] | None = None,
         on_commit: Callable[[int, int], None] | None = None,
+        *,
+        discourse: Discourse | str | os.PathLike[str] | None = None,
     ) -> int:
-        """Gives a vector to every passage that has none of this encoder; gives how many it encoded.
+        """Gives vectors to every passage, or to its sentences, that has none of this model; gives to how many passages.
 
-        Vectors of another encoder are dropped. Interrupted, it goes on where it stopped when it is called again.
-        `on_commit` is called with the passages done so far and in all.
+        An encoder gives them to passages, a discourse model to sentences. With neither, the models that the library
+        remembers do what they have not done yet. Vectors of another model are dropped. Interrupted, it goes on where it
+        stopped when it is called again. `on_commit` is called with the passages done so far and in all, for the encoder
+        and then for the discourse model.
         """
         if encoder is not None:
             self.models = self.models.with_encoder(encoder)
-        self.models.begin(self.index, empty=False)
-        model = self.models.encoder(self.index)
-        if model is None:
+        if discourse is not None:
+            self.models = self.models.with_discourse(discourse)
+        alone = encoder is None and discourse is not None
+        if not alone:
+            self.models.begin(self.index, empty=False)
+        model = None if alone else self.models.encoder(self.index)
+        reader = self.models.discourse(self.index) if discourse is not None or encoder is None else None
+        if model is None and reader is None:
             raise CaprError("there is no encoder to encode with. Fix: capr encode LIBRARY --encoder FOLDER.")
-        done = 0
         with self.index.writing() as writer:
-            writer.set_encoder(model.identity)
-            writer.commit()
-            stats = self.index.stats()
-            total = stats.passages - stats.vectors
-            last = 0
-            while some := self.index.without_vectors(BATCH, last):
-                last = some[-1].number
-                vectors = model.passages([wording(stored.title, stored.entry) for stored in some])
-                writer.set_vectors({stored.number: vector for stored, vector in zip(some, vectors, strict=True)})
-                writer.commit()
-                done += len(some)
-                if on_commit:
-                    on_commit(done, total)
-        return done
+            done = encode_passages(self.index, writer, model, BATCH, on_commit) if model is not None else 0
+            return done + (encode_sentences(self.index, writer, reader, BATCH, on_commit) if reader is not None else 0)
 
     # --- looking ---
 
@@ -305,7 +320,9 @@ class Library:
             query: a question, words with operators ("a phrase", -word, +word, field:value), or an entity and an aspect.
             k: how many, at most.
             filters: what passages have to pass, as `Filters.of` reads it. The k best of those that pass are found.
-            mode: `lexical` (words), `dense` (meaning) or `hybrid` (both); without an encoder, hybrid is lexical.
+            mode: `lexical` (words), `dense` (meaning) or `hybrid` (both); without an encoder, hybrid is lexical. `cdv`
+                (meaning of sentences in their documents) needs a discourse model, and an entity and an aspect; of a
+                text, it takes those that it finds there, and says which.
             fusion: of both, by normalised `scores` or by `reciprocal` rank.
             rerank: whether the ranker puts the best candidates in order; if nobody says, it does in hybrid search, and
                 one that was given does always.
@@ -318,18 +335,44 @@ class Library:
         options = Options(k, mode, fusion, group, neighbours)
         if rerank and self.models.ranker is None:
             raise CaprError("there is no ranker to re-rank with. Fix: name its folder, or leave it out.")
-        parsed = self._parser.parse(Query(clean(query)) if isinstance(query, str) else query)
+        asked = Query(clean(query)) if isinstance(query, str) else query
+        parsed = self._parser.parse(asked)
+        discourse = self.models.discourse_to_search(self.index) if mode == "cdv" else None
+        if discourse is not None:
+            parsed.pair = pair_of(asked, parsed)
         passing = about_entities(self._filters(filters) & self._filters(parsed.filters), parsed)
-        notices = [*parsed.notices, *self.index.notices()]
+        notices = [*parsed.notices, *self.index.notices(Grain.SENTENCES if discourse else Grain.PASSAGES)]
         encoder = self.models.to_search(self.index, mode, notices)
         reranking = self.models.wants_ranker(mode) if rerank is None else rerank
         ranker = self.models.ranker if reranking else None
-        hits, done = PassageSearch(self.index, parsed, passing, encoder, ranker, options).hits()
+        hits, done = PassageSearch(self.index, parsed, passing, encoder, ranker, options, discourse).hits()
         if not parsed.clauses:
             notices.append("the query has no words to look for")
         if not hits:
             notices += passed_by_none(passing, self.index)
         return Results(tuple(hits), done, parsed.expanded, tuple(notices))
+
+    def scores(self, query: str | Query, document: str) -> Curve:
+        """How much every sentence of a document has to do with the entity and the aspect of a query.
+
+        Args:
+            query: an entity, an aspect, or both; or a text, of which it takes those that it finds there.
+            document: its id.
+
+        Raises:
+            CaprError: there is no such document, or its sentences have no vectors.
+        """
+        whole = self.document(document)
+        discourse = self.models.discourse_to_search(self.index)
+        asked = Query(clean(query)) if isinstance(query, str) else query
+        entity, aspect = pair_of(asked, self._parser.parse(asked))
+        passages = self.index.passages_in(whole.id)
+        known = self.index.sentences([stored.number for stored in passages])
+        if len(known) < len(passages):
+            fact = f"the sentences of {document!r} have no vectors yet"
+            raise CaprError(f"{fact}. Fix: capr encode {self.path}.")
+        sentences = scored(list(known.values()), discourse.query(entity, aspect))
+        return Curve(whole, entity, aspect, sentences, headings_of([stored.entry.passage for stored in passages]))
 
     def _document_filters(self, given: Filters | Mapping[str, Any] | Iterable[str] | None) -> Filters:
         filters = self._filters(given)

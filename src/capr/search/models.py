@@ -5,17 +5,16 @@ from __future__ import annotations
 import os
 from dataclasses import replace
 from functools import cached_property, lru_cache
-from importlib.resources import files
 from pathlib import Path
 
 from capr.documents import CaprError
-from capr.index import Encoder, Index, OnnxEncoder
+from capr.index import Discourse, Encoder, Grain, Index, OnnxEncoder
+from capr.index.discourse import load_discourse
 from capr.index.onnx import any_manifest
+from capr.search.choice import NONE, SHIPPED, Choice, shipped
 from capr.search.rerank import OnnxPoly, OnnxRanker, Ranker
 
-NONE = "none"
-WEIGHTS = "CAPR_WEIGHTS"  # names a folder with models that take the place of those that ship
-SHIPPED = "capr"  # remembered instead of a folder, which lies elsewhere on every machine
+__all__ = ["NONE", "SHIPPED", "Models", "load_encoder", "load_model", "load_ranker", "shipped"]
 
 
 class Models:
@@ -25,6 +24,7 @@ class Models:
         folder: of the library, for messages.
         encoder: given by the user: a folder, an `Encoder`, or "none".
         ranker: given by the user: a folder, a `Ranker`, or "none".
+        discourse: given by the user: a folder, a `Discourse`, or "none".
     """
 
     def __init__(
@@ -32,9 +32,11 @@ class Models:
         folder: Path,
         encoder: Encoder | str | os.PathLike[str] | None,
         ranker: Ranker | str | os.PathLike[str] | None,
+        discourse: Discourse | str | os.PathLike[str] | None = None,
     ) -> None:
-        self._folder, self._given, self._given_ranker = folder, encoder, ranker
-        self._encoder: Encoder | None = None
+        self._folder, self._given_ranker = folder, ranker
+        self._encoder = Choice(folder, Grain.PASSAGES, encoder, load_encoder)
+        self._discourse = Choice(folder, Grain.SENTENCES, discourse, _load_discourse)
 
     @cached_property
     def ranker(self) -> Ranker | None:
@@ -48,7 +50,11 @@ class Models:
 
     def with_encoder(self, encoder: Encoder | str | os.PathLike[str]) -> Models:
         """The same with another encoder."""
-        return Models(self._folder, encoder, self._given_ranker)
+        return Models(self._folder, encoder, self._given_ranker, self._discourse.given)
+
+    def with_discourse(self, discourse: Discourse | str | os.PathLike[str]) -> Models:
+        """The same with another discourse model."""
+        return Models(self._folder, self._encoder.given, self._given_ranker, discourse)
 
     def wants_ranker(self, mode: str) -> bool:
         """Whether a search re-ranks if nobody says: by one that was given; by the one that ships if hybrid."""
@@ -56,56 +62,46 @@ class Models:
 
     def encoder(self, index: Index) -> Encoder | None:
         """The encoder that was given, or the one that the library remembers; None if there is none."""
-        known = index.encoder()
-        changed = self._given is None and self._encoder and known and known.digest != self._encoder.identity.digest
-        if self._encoder is None or changed:
-            given = self._given
-            if given is None and known is not None:
-                given = known.folder
-                place = shipped("encoder") if given == SHIPPED else Path(given)
-                if not place.is_dir():
-                    fix = "put it back, or say where it is with --encoder"
-                    fact = f"the encoder {known.name} of {self._folder} is not in {place} any more"
-                    raise CaprError(f"{fact}. Fix: {fix}.")
-            self._encoder = load_encoder(given)
-        return self._encoder
+        return self._encoder.model(index)
+
+    def discourse(self, index: Index) -> Discourse | None:
+        """The discourse model, likewise."""
+        return self._discourse.model(index)
 
     def to_add(self, index: Index) -> Encoder | None:
         """The encoder for documents that are added; to a library that is empty, the one that ships if none is given."""
         self.begin(index)
-        return self._fitting(index)
+        return self._encoder.fitting(index)
+
+    def discourse_to_add(self, index: Index) -> Discourse | None:
+        """The discourse model for documents that are added; None if none is given or remembered."""
+        return self._discourse.fitting(index)
 
     def begin(self, index: Index, empty: bool = True) -> None:
         """Takes the encoder that ships where none is given or remembered, in a library that is empty, or in any."""
-        wanted = self._given is None and index.encoder() is None and not (empty and index.stats().documents)
+        wanted = self._encoder.given is None and index.encoder() is None and not (empty and index.stats().documents)
         if wanted and shipped("encoder").is_dir():
-            self._encoder = load_encoder(SHIPPED)
+            self._encoder.take(SHIPPED)
 
     def command(self) -> str:
         """That gives the library vectors."""
         return f"capr encode {self._folder}{'' if shipped('encoder').is_dir() else ' --encoder FOLDER'}"
 
-    def _fitting(self, index: Index) -> Encoder | None:
-        """The encoder, if it is the one that made the vectors that are there; None if there is none."""
-        encoder, known = self.encoder(index), index.encoder()
-        if encoder is not None and known is not None and known.digest != encoder.identity.digest:
-            fact = f"the vectors of {self._folder} were made by {known.name} ({known.digest[:8]})"
-            other = f"{encoder.identity.name} ({encoder.identity.digest[:8]})"
-            named = "" if encoder.identity.folder == SHIPPED else f" --encoder {encoder.identity.folder}"
-            fix = f"capr encode {self._folder}{named}, which makes them again"
-            raise CaprError(f"{fact}, and {other} cannot be used with them. Fix: {fix}.")
-        return encoder
+    def discourse_command(self) -> str:
+        """That gives sentences vectors that have none of the model of the library."""
+        named = f" --discourse {self._discourse.given}" if isinstance(self._discourse.given, str | os.PathLike) else ""
+        return f"capr encode {self._folder}{'' if self._discourse.given == NONE else named}"
 
     def to_search(self, index: Index, mode: str, notices: list[str]) -> Encoder | None:
         """The encoder for a query; where there is none, hybrid search goes without, and tells it."""
-        if mode == "lexical" or (self._given == NONE and mode == "hybrid"):
+        if mode in ("lexical", "cdv") or (self._encoder.given == NONE and mode == "hybrid"):
             return None
         try:
-            encoder = self._fitting(index)
+            encoder = self._encoder.fitting(index)
             if encoder is not None and index.encoder() is not None:
                 return encoder
             fact = f"the library has no vectors. Fix: {self.command()}."
-            if self._given == NONE:
+            if self._encoder.given == NONE:
                 fact = 'the encoder is "none". Fix: leave that out.'
         except CaprError as error:
             fact = str(error)
@@ -114,11 +110,15 @@ class Models:
         notices.append(f"only words were compared, not meanings: {fact}")
         return None
 
-
-def shipped(kind: str) -> Path:
-    """The folder of the `encoder` or the `ranker` that ships, or that takes its place."""
-    instead = os.environ.get(WEIGHTS)
-    return (Path(instead) if instead else Path(str(files("capr").joinpath("weights")))) / kind
+    def discourse_to_search(self, index: Index) -> Discourse:
+        """The discourse model for a query."""
+        if self._discourse.given == NONE:
+            raise CaprError('cdv search is not possible: the discourse model is "none". Fix: leave that out.')
+        discourse = self._discourse.fitting(index)
+        if discourse is None or index.encoder(Grain.SENTENCES) is None:
+            fix = f"capr encode {self._folder} --discourse FOLDER"
+            raise CaprError(f"cdv search is not possible: the sentences have no vectors. Fix: {fix}.")
+        return discourse
 
 
 def load_ranker(folder: str | os.PathLike[str], threads: int = 0, file: str = "model.onnx", pieces: int = 0) -> Ranker:
@@ -144,6 +144,10 @@ def load_encoder(given: Encoder | str | os.PathLike[str] | None) -> Encoder | No
     if given == SHIPPED:
         return _shipped_encoder(shipped("encoder"))
     return OnnxEncoder(given) if isinstance(given, str | os.PathLike) else given
+
+
+def _load_discourse(given: Discourse | str | os.PathLike[str] | None) -> Discourse | None:
+    return load_discourse(given) if isinstance(given, str | os.PathLike) else given
 
 
 def load_model(

@@ -38,6 +38,7 @@ class Parsed:
         clauses: for the index of words.
         filters: that stand in the query.
         entities: recognised in it, by the words for them.
+        pair: the entity and the aspect that are asked about, for a discourse model; see `capr.search.pair`.
         notices: what was left out.
     """
 
@@ -45,6 +46,7 @@ class Parsed:
     clauses: list[Clause] = field(default_factory=list)
     filters: Filters = field(default_factory=Filters)
     entities: dict[str, Concept] = field(default_factory=dict)
+    pair: tuple[str, str] = ("", "")
     notices: list[str] = field(default_factory=list)
 
     @property

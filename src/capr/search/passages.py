@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
-from capr.documents import CaprError
-from capr.index import Encoder, Filters, Found, Index, Stored
+from capr.documents import CaprError, Span
+from capr.index import Discourse, Encoder, Filters, Found, Grain, Index, Stored
 from capr.index.protocol import Vector
-from capr.search.evidence import Evidence
+from capr.search.evidence import BEST, Evidence
 from capr.search.fusion import DEFAULT, FUSIONS, reranked
-from capr.search.hit import Hit, Neighbour, Stage
+from capr.search.hit import Hit, Neighbour, Sentence, Stage
 from capr.search.parse import Parsed
 from capr.search.prepare import wording
 from capr.search.rerank import Ranker
 
-MODES = ("hybrid", "lexical", "dense")
+MODES = ("hybrid", "lexical", "dense", "cdv")
 GROUPS = ("document", "patient")
 DEPTH = 100  # passages that each first stage gives
 RERANKED = 32  # passages that a ranker reads
@@ -61,6 +61,7 @@ class PassageSearch:
         encoder: for the dense stage; None leaves it out.
         ranker: puts the best candidates in order; None leaves them as they are.
         options: how.
+        discourse: instead of all other first stages; reads the pair of the query.
     """
 
     def __init__(
@@ -71,13 +72,16 @@ class PassageSearch:
         encoder: Encoder | None,
         ranker: Ranker | None,
         options: Options,
+        discourse: Discourse | None = None,
     ) -> None:
         self._index, self._parsed, self._filters, self._options = index, parsed, filters, options
-        self._encoder, self._ranker = encoder, ranker
+        self._encoder, self._ranker, self._discourse = encoder, ranker, discourse
 
     @cached_property
     def _vector(self) -> Vector | None:
         """Of the query."""
+        if self._discourse is not None:
+            return self._discourse.query(*self._parsed.pair) if any(self._parsed.pair) else None
         return self._encoder.query(self._parsed.text) if self._encoder is not None and self._parsed.text else None
 
     def hits(self) -> tuple[list[Hit], str]:
@@ -90,7 +94,8 @@ class PassageSearch:
             chosen = self._chosen([found for some in groups.values() for found in some])
         stages = {name: _stages(ranking, chosen) for name, ranking in rankings.items()}
         evidence = Evidence(self._parsed, self._index)
-        made = {number: self._hit(*found, evidence, stages) for number, found in chosen.items()}
+        scored = self._scored(list(chosen))
+        made = {number: self._hit(*found, evidence, stages, scored) for number, found in chosen.items()}
         mode = "hybrid" if "fusion" in rankings else next(iter(rankings))
         return list(made.values()) if self._options.group is None else list(_grouped(groups, made)), mode
 
@@ -116,6 +121,8 @@ class PassageSearch:
 
     def _first_stages(self, depth: int) -> dict[str, Sequence[Found]]:
         """Words in another thread, while this one encodes the query and compares vectors."""
+        if self._discourse is not None:
+            return {"cdv": self._dense(depth, Grain.SENTENCES)}
         if self._encoder is None:
             return {"lexical": self._lexical(depth)}
         if self._options.mode == "dense":
@@ -127,10 +134,21 @@ class PassageSearch:
     def _lexical(self, depth: int) -> Sequence[Found]:
         return self._index.lexical(self._parsed.clauses, depth, self._filters)
 
-    def _dense(self, depth: int) -> Sequence[Found]:
+    def _dense(self, depth: int, grain: Grain = Grain.PASSAGES) -> Sequence[Found]:
         if self._vector is None:
             return []
-        return self._index.dense(self._vector, depth, self._filters, self._parsed.clauses)
+        return self._index.dense(self._vector, depth, self._filters, self._parsed.clauses, grain)
+
+    def _scored(self, numbers: Sequence[int]) -> Mapping[int, tuple[Sentence, ...]] | None:
+        """The best sentences of passages by their vectors; None where sentences have not been compared."""
+        if self._discourse is None or self._vector is None:
+            return None
+        found = {}
+        for number, sentences in self._index.sentences(numbers).items():
+            scores = (sentences.vectors @ self._vector).tolist()
+            both = [Sentence(span, round(score, 4)) for span, score in zip(sentences.spans, scores, strict=True)]
+            found[number] = tuple(sorted(both, key=lambda one: (-one.score, one.span))[:BEST])
+        return found
 
     def _read(self, ranker: Ranker, ordered: Sequence[Found]) -> list[Found]:
         """The first candidates in the order that the ranker gives them."""
@@ -161,9 +179,18 @@ class PassageSearch:
                 return dict(list(chosen.items())[:k])
         return chosen
 
-    def _hit(self, stored: Stored, score: float, evidence: Evidence, stages: Stages) -> Hit:
+    def _hit(
+        self,
+        stored: Stored,
+        score: float,
+        evidence: Evidence,
+        stages: Stages,
+        scored: Mapping[int, tuple[Sentence, ...]] | None,
+    ) -> Hit:
         entry = stored.entry
         highlights, sentences = evidence.of(entry)
+        if scored is not None:
+            sentences = tuple(_within(entry.passage.span, scored.get(stored.number, ())))
         distance = self._options.neighbours
         around = self._index.neighbours(stored.number, distance) if distance > 0 else ()
         return Hit(
@@ -179,6 +206,14 @@ class PassageSearch:
             {name: said[stored.number] for name, said in stages.items() if stored.number in said},
             tuple(Neighbour(near.entry.passage.span, near.entry.text) for near in around),
         )
+
+
+def _within(passage: Span, sentences: Sequence[Sentence]) -> Iterator[Sentence]:
+    """Sentences as far as they lie in a passage."""
+    for one in sentences:
+        span = Span(max(passage.begin, one.span.begin), min(passage.end, one.span.end))
+        if span.begin < span.end:
+            yield replace(one, span=span)
 
 
 @lru_cache(maxsize=1)

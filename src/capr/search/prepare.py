@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from capr.annotate.aspects import aspect_of
 from capr.annotate.mentions import Annotator
-from capr.documents import Document
-from capr.index import Encoder, Entry, Index, Prepared
+from capr.documents import Document, Span
+from capr.index import Discourse, Encoder, Entry, Index, Prepared, Sentences
 from capr.index.digest import content
+from capr.index.sentences import allotted
 from capr.segment import passages, under
 
 
@@ -50,3 +51,24 @@ def encoded(batch: Sequence[Prepared], encoder: Encoder, index: Index) -> tuple[
     for one in new.values():
         known[one.content] = [next(made) for _ in one.entries]
     return [replace(one, vectors=known[one.content]) for one in batch], len(texts)
+
+
+def discoursed(batch: Sequence[Prepared], discourse: Discourse, index: Index) -> tuple[list[Prepared], int]:
+    """The documents with vectors of their sentences, and how many were made for that, likewise."""
+    known: dict[bytes, Sequence[Sentences]] = {}
+    count = 0
+    for one in batch:
+        if one.content in known:
+            continue
+        kept = index.sentences_of(one.content)
+        if kept is None or len(kept) != len(one.entries):
+            kept = sentences_by_passage(one.document, [entry.passage.span for entry in one.entries], discourse)
+            count += sum(len(some.spans) for some in kept)
+        known[one.content] = kept
+    return [replace(one, sentences=known[one.content]) for one in batch], count
+
+
+def sentences_by_passage(document: Document, passages: Sequence[Span], discourse: Discourse) -> list[Sentences]:
+    """The sentences of each passage of a document, of which the model reads all."""
+    spans, vectors = discourse.sentences(document)
+    return allotted(spans, vectors, passages)

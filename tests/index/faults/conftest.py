@@ -102,9 +102,9 @@ def starter(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def sound(worker, tmp_path_factory):
-    """A library with vectors in which nothing is wrong; nobody writes there."""
+    """A library with vectors of passages and sentences in which nothing is wrong; nobody writes there."""
     path = tmp_path_factory.mktemp("sound") / "library"
-    with worker.opened(path, worker.Fake()) as library:
+    with worker.opened(path, worker.Fake(), worker.FakeDiscourse()) as library:
         library.add([worker.make(f"d{number}", 1) for number in range(12)])
     return path
 

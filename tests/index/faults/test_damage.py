@@ -3,6 +3,8 @@
 import json
 import os
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +20,7 @@ QUERIES = [
     ('"left knee" -metformin', "lexical"),
     ("markd3v1p0", "lexical"),
     ("It speaks of a dry cough and fever.", "dense"),
+    ("cough", "cdv"),
 ]
 
 
@@ -58,7 +61,7 @@ FEWER = ("middle-bit", "deleted")
 
 def derived(path):
     """The files of the derived indexes that hold something."""
-    files = sorted(file for name in ("words", "vectors") for file in (path / name).iterdir())
+    files = sorted(file for name in ("words", "vectors", "sentences") for file in (path / name).iterdir())
     return [file.relative_to(path) for file in files if file.stat().st_size]
 
 
@@ -97,7 +100,7 @@ def test_a_derived_index_heals_itself_whichever_file_is_damaged(worker, sound, c
     assert [message for message in warned if "is damaged" in message]
 
 
-@pytest.mark.parametrize("name", ["words", "vectors"])
+@pytest.mark.parametrize("name", ["words", "vectors", "sentences"])
 def test_a_damaged_index_is_told_of_and_made_again(worker, copy, right, warned, name):
     file = max((copy / name).iterdir(), key=lambda file: file.stat().st_size)
     flipped(file, 0.5)
@@ -108,7 +111,9 @@ def test_a_damaged_index_is_told_of_and_made_again(worker, copy, right, warned, 
     assert warned == []
 
 
-@pytest.mark.parametrize("names", [("words",), ("vectors",), ("words", "vectors")], ids="-".join)
+@pytest.mark.parametrize(
+    "names", [("words",), ("vectors",), ("sentences",), ("words", "vectors", "sentences")], ids="-".join
+)
 def test_derived_indexes_that_were_deleted_are_made_again(worker, copy, right, names):
     for name in names:
         shutil.rmtree(copy / name)
@@ -185,10 +190,28 @@ def test_an_index_too_large_to_be_checked_never_gives_a_wrong_text_and_is_mended
     assert wrong == {}
 
 
-@pytest.mark.parametrize("name", ["words", "vectors"])
+@pytest.mark.parametrize("place", [0, 0.3, 0.5, 1])
+def test_a_bit_of_a_sentence_that_has_turned_is_found_dropped_and_made_again(worker, copy, right, place):
+    with closing(sqlite3.connect(copy / "library.db")) as database, database:
+        code = bytearray(database.execute("SELECT code FROM sentence WHERE passage = 3").fetchone()[0])
+        code[int(place * (len(code) - 1))] ^= 0x10
+        database.execute("UPDATE sentence SET code = ? WHERE passage = 3", (bytes(code),))
+    with worker.opened(copy) as library:
+        (problem,) = library.verify().problems
+        assert "the sentences of a passage are not what was kept (passage 3)" in problem
+        with pytest.raises(CaprError, match=r"library\.db is damaged.*Fix: "):
+            library.scores("cough", library.index.passages([3])[3].entry.passage.document)
+        check = library.verify(repair=True)
+        assert (check.problems, check.repaired) == ([], ["vectors of sentences"])
+        assert [notice for notice in check.notices if "1 passages have no vectors of sentences yet" in notice]
+        assert library.encode(discourse=worker.FakeDiscourse()) >= 1
+    assert look(worker, copy, right) == []
+
+
+@pytest.mark.parametrize("name", ["words", "vectors", "sentences"])
 def test_verify_finds_damage_that_opening_does_not_look_for_and_repairs_it(worker, copy, right, monkeypatch, name):
     monkeypatch.setattr(capr.index.embedded, "CHECKED", 0)
-    kinds = {"words": "*.store", "vectors": "codes-*"}
+    kinds = {"words": "*.store", "vectors": "codes-*", "sentences": "codes-*"}
     flipped(next((copy / name).glob(kinds[name])), 0.5)
     with worker.opened(copy) as library:
         problems = library.verify().problems

@@ -11,7 +11,7 @@ from capr.documents import CaprError
 def together(worker, starter, path, faults, compacting):
     """Readers beside a writer; what each has told."""
     readers, seconds = (20, 60) if faults >= 100 else (4, 3 if compacting else 5)
-    with worker.opened(path, worker.Fake()) as library:
+    with worker.opened(path, worker.Fake(), worker.FakeDiscourse()) as library:
         library.add([worker.make(f"d{number}", 0) for number in range(12)])
     stop, over = path.parent / "stop", path.parent / "over"
     writer = starter.start("write", path=path, rounds=10**9, stop=stop, compacting=compacting)

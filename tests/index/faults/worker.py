@@ -25,6 +25,7 @@ import capr.index.vectors
 import capr.index.words
 import capr.index.writer
 import capr.search.library
+import capr.segment
 from capr.annotate import Vocabulary
 from capr.documents import CaprError, Document
 from capr.index.protocol import EncoderIdentity
@@ -72,19 +73,45 @@ class Fake:
         return self.passages([text])[0]
 
 
-def known_encoder(path):
-    """The encoder that a library remembers."""
+class FakeDiscourse:
+    """A discourse model that counts the words of a sentence, and of the whole document a little."""
+
+    identity = EncoderIdentity("fake-cdv", "digest of fake-cdv", DIMENSIONS, "/nowhere/fake-cdv")
+
+    def sentences(self, document):
+        spans = capr.segment.sentences(document.text)
+        around = self.query(document.text, document.text)
+        rows = [self._normal(self.query(document[span], document[span]) + 0.2 * around) for span in spans]
+        return spans, np.array(rows, np.float32).reshape(-1, DIMENSIONS)
+
+    def query(self, entity, aspect):
+        half = np.zeros((2, DIMENSIONS // 2), np.float32)
+        for row, text in enumerate((entity, aspect)):
+            for word in text.split():
+                half[row, zlib.crc32(word.lower().encode()) % (DIMENSIONS // 2)] += 1
+        return self._normal(half.reshape(-1))
+
+    def _normal(self, vector):
+        half = vector.reshape(2, -1)
+        lengths = np.maximum(np.linalg.norm(half, axis=1, keepdims=True), 1e-12)
+        return (half / lengths / np.sqrt(2)).reshape(-1).astype(np.float32)
+
+
+def known_models(path):
+    """The encoder and the discourse model that a library remembers."""
     try:
         with Library(path, vocabulary=Vocabulary.load()) as library:
-            known = library.index.encoder()
+            encoder, discourse = (library.index.encoder(grain) for grain in capr.index.Grain)
     except CaprError:
-        return None
-    return None if known is None else Fake(known.name)
+        return None, None
+    return None if encoder is None else Fake(encoder.name), None if discourse is None else FakeDiscourse()
 
 
-def opened(path, encoder=None):
-    """A library with the encoder that it remembers, or the given one."""
-    return Library(path, encoder=known_encoder(path) or encoder, vocabulary=Vocabulary.load())
+def opened(path, encoder=None, discourse=None):
+    """A library with the models that it remembers, or the given ones."""
+    known, known_discourse = known_models(path)
+    models = {"encoder": known or encoder, "discourse": known_discourse or discourse}
+    return Library(path, **models, vocabulary=Vocabulary.load())
 
 
 def small_batches():
@@ -143,14 +170,14 @@ class Log:
         os.write(self._file, json.dumps(said).encode() + b"\n")
 
 
-def change(log, path, changes, encoder=None, kill=None, checked=None):
+def change(log, path, changes, encoder=None, kill=None, checked=None, discourse=False):
     """Makes changes, and tells when each begins, what is kept and when it is done."""
     small_batches()
     if checked is not None:
         capr.index.embedded.CHECKED = checked
     if kill:
         kill_at(*kill)
-    library = opened(path, Fake(encoder) if encoder else None)
+    library = opened(path, Fake(encoder) if encoder else None, FakeDiscourse() if discourse else None)
     for place, (what, given) in enumerate(changes):
         log(begin=place)
         if what == "add":
@@ -248,7 +275,7 @@ def read(log, path, stop, seed, ids=12):
         while True:
             last = Path(stop).exists()
             id = f"d{chosen.randrange(ids)}"
-            query, mode = chosen.choice(TOPICS), chosen.choice(("hybrid", "lexical", "dense"))
+            query, mode = chosen.choice(TOPICS), chosen.choice(("hybrid", "lexical", "dense", "cdv"))
             filters = chosen.choice(({}, {}, {"patient": f"p{id}"}, {"date": "2020-01-03..2020-01-20"}))
             found = library.search(query, 8, mode=mode, filters=filters, neighbours=1)
             searches, hits = searches + 1, hits + len(found)
@@ -440,6 +467,7 @@ def kill_at(point, count):
     around(Path, "replace", "before rename", "after rename", lambda part, _: part.name == "state.json.part")
     around(capr.index.writer, "rmtree", "before rmtree", "after rmtree")
     around(Fake, "passages", "before encoding", "after encoding")
+    around(FakeDiscourse, "sentences", "before sentences", "after sentences")
     written = vectors._write
 
     def write(file, begin, data):
