@@ -3,10 +3,10 @@
 python tools/cdv/prepare.py ../shared/data OUT
 
 Writes into OUT: wikipedia.discourses.gz (the sentences of articles, with flags and labels), words300.npz and
-words128.npz (subword vectors of these sentences; needs gensim), descriptions.json.gz (what the paper's spaces learn
-from), and as NAME.task.gz the tests `medquad` and `wikipedia`, and two to choose by: `dev-wikipedia`, a tenth of the
-articles that are no test, which train.py leaves out of training unless it is told to take all, and `dev-medquad`,
-MedQuAD's documents that are no test, about diseases on which there is no article to learn from.
+words128.npz (subword vectors of these sentences; needs gensim), and as NAME.task.gz the tests `medquad` and
+`wikipedia`, and two to choose by: `dev-wikipedia`, a tenth of the articles that are no test, which train.py --dev
+leaves out of training, and `dev-medquad`, MedQuAD's documents that are no test, about diseases on which there is no
+article to learn from.
 Nothing of a test is in them: no document about an entity of MedQuAD's test under any of its names, no article that
 `capr evaluate wikisection` tests on, and no text of those tests, wherever else it stands.
 """

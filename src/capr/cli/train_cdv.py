@@ -73,7 +73,7 @@ def command(
     epochs: Annotated[
         int | None, typer.Option("--epochs", min=1, help="12 if not given; 50 of paper and code.")
     ] = None,
-    batch: Annotated[int, typer.Option("--batch", min=1, help="Documents in a step.")] = 16,
+    batch: Annotated[int, typer.Option("--batch", min=1, help="Documents in a step.")] = 8,
     learning_rate: Annotated[float, typer.Option("--learning-rate")] = 1e-3,
     patience: Patience = 3,
     seed: Seed = 1,

@@ -127,13 +127,16 @@ class OnnxDiscourse:
 
     def sentences(self, document: Document) -> tuple[list[Span], Floats]:
         spans = sentences(document.text)
-        if not spans:
-            return [], np.zeros((0, self.manifest.dimensions), np.float32)
-        flags = np.array(structure(document.text, spans), np.float32)  # (sentences, 7)
-        read = np.concatenate([self._read([document[span] for span in spans]), flags], 1)
+        return spans, self.vectors([document[span] for span in spans], structure(document.text, spans))
+
+    def vectors(self, texts: Sequence[str], flags: Sequence[Sequence[int]]) -> Floats:
+        """(sentences, dimensions), of a document whose sentences and structure flags are known."""
+        if not texts:
+            return np.zeros((0, self.manifest.dimensions), np.float32)
+        read = np.concatenate([self._read(texts), np.array(flags, np.float32)], 1)  # (sentences, size + 7)
         size = self.manifest.window or len(read)
         parts = [self._session.run(None, {"sentences": read[i : i + size]})[0] for i in range(0, len(read), size)]
-        return spans, np.concatenate(parts).astype(np.float32, copy=False)
+        return np.concatenate(parts).astype(np.float32, copy=False)
 
     def query(self, entity: str, aspect: str) -> Vector:
         halves = [self._half("entity", " ".join(entity.split())), self._half("aspect", " ".join(aspect.split()))]
