@@ -71,9 +71,10 @@ def test_words_count_directly():
     read = ((x - x.mean(0)) / x.std(0)).numpy()
     delta = np.tanh(dense(model.delta, both(model, read)))
     said = read @ model.direct.weight.detach().numpy().T
-    np.testing.assert_allclose(
-        model(x[None])[0][0].detach().numpy(), dense(model.entity, delta) + said[:, :3], atol=1e-5
-    )
+    said = said + read[0] @ model.opening.weight.detach().numpy().T
+    entity, aspect = (half[0].detach().numpy() for half in model(x[None]))
+    np.testing.assert_allclose(entity, dense(model.entity, delta) + said[:, :3], atol=1e-5)
+    np.testing.assert_allclose(aspect, dense(model.aspect, delta) + said[:, 3:], atol=1e-5)
 
 
 def test_a_linear_path_can_begin_as_a_projection():
@@ -85,6 +86,8 @@ def test_a_linear_path_can_begin_as_a_projection():
     wanted = (x[:, :3] - x[:, :3].mean(0)) @ projection
     cosines = torch.nn.functional.cosine_similarity(said[:, 2:], wanted)
     assert torch.allclose(cosines, torch.ones(6), atol=1e-5)
+    assert torch.equal(model.opening.weight[:2], model.direct.weight[:2])
+    assert not model.opening.weight[2:].any()
 
 
 def test_published_sizes():

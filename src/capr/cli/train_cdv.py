@@ -73,7 +73,9 @@ def command(
     epochs: Annotated[
         int | None, typer.Option("--epochs", min=1, help="12 if not given; 50 of paper and code.")
     ] = None,
-    batch: Annotated[int, typer.Option("--batch", min=1, help="Documents in a step.")] = 8,
+    batch: Annotated[
+        int | None, typer.Option("--batch", min=1, help="Documents in a step: 8 if not given; 16 of paper and code.")
+    ] = None,
     learning_rate: Annotated[float, typer.Option("--learning-rate")] = 1e-3,
     patience: Patience = 3,
     seed: Seed = 1,
@@ -99,11 +101,11 @@ def command(
     if tune and not base:
         raise CaprError("--tune trains the base, and there is none. Fix: name one with --base.")
     discourses, described = _documents(given, descriptions or [])
-    times = epochs or (12 if recipe == "ours" else 50)
-    schedule = Schedule(epochs=times, batch=batch, learning_rate=learning_rate, patience=patience, seed=seed)
+    times, size = (12, 8) if recipe == "ours" else (50, 16)
+    schedule = Schedule(epochs or times, batch or size, learning_rate, patience=patience, seed=seed)
     if device is not None:
         schedule = replace(schedule, device=device)
-    tuning = replace(schedule, epochs=tune, learning_rate=2e-5, batch=min(batch, 4)) if tune else None
+    tuning = replace(schedule, epochs=tune, learning_rate=2e-5, batch=min(schedule.batch, 4)) if tune else None
     sources = Sources(_vectors(vectors), base, queries, described, tuning)
     with inputs.steps() as told:
 

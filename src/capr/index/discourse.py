@@ -135,8 +135,14 @@ class OnnxDiscourse:
             return np.zeros((0, self.manifest.dimensions), np.float32)
         read = np.concatenate([self._read(texts), np.array(flags, np.float32)], 1)  # (sentences, size + 7)
         size = self.manifest.window or len(read)
-        parts = [self._session.run(None, {"sentences": read[i : i + size]})[0] for i in range(0, len(read), size)]
+        parts = [self._run(read[:size])]
+        for begin in range(size, len(read), size):  # each window after the first sentence, which names the subject
+            parts.append(self._run(np.concatenate([read[:1], read[begin : begin + size]]))[1:])
         return np.concatenate(parts).astype(np.float32, copy=False)
+
+    def _run(self, read: Floats) -> Floats:
+        found: Floats = self._session.run(None, {"sentences": read})[0]
+        return found
 
     def query(self, entity: str, aspect: str) -> Vector:
         halves = [self._half("entity", " ".join(entity.split())), self._half("aspect", " ".join(aspect.split()))]

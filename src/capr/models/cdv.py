@@ -7,8 +7,9 @@ Reference: Arnold et al., Learning Contextualized Document Representations for H
 
 with 512 states a direction, 256 for delta and 128 for each output (`PAPER`). The released code has 1,024 and 512, and
 between delta and each output a layer of 128 (tanh) whose vectors get length 1 (`CODE`). `OURS` has half of the paper's
-states, no tanh at the end, and a linear path from the sentence itself to the outputs, so that its words count
-directly, whatever the LSTM makes of them. A small transformer can take the place of the LSTM.
+states, no tanh at the end, and linear paths from the sentence itself and from the first sentence of its document, which
+mostly names its subject, to the outputs, so that their words count directly, whatever the LSTM makes of them. A small
+transformer can take the place of the LSTM.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ class Sizes:
         delta: of the discourse vector.
         branch: of a layer between delta and each output, normalised to length 1; 0 for none.
         bounded: whether outputs pass through tanh.
-        direct: whether the sentence itself has a linear path to the outputs.
+        direct: whether the sentence itself and the first of its document have a linear path to the outputs.
         normalised: whether the discourse vector is normalised over the batch ("L2 batch normalization" of the paper).
         over: what reads the sentences: `blstm` or `transformer`.
     """
@@ -78,6 +79,8 @@ class Cdv(nn.Module):
         self.entity = _decoder(sizes, entity)
         self.aspect = _decoder(sizes, aspect)
         self.direct = nn.Linear(inputs, entity + aspect, bias=False) if sizes.direct else None
+        self.opening = nn.Linear(inputs, entity + aspect, bias=False) if sizes.direct else None
+        self.halves = (entity, aspect)
         self.centre: Tensor
         self.spread: Tensor
         self.register_buffer("centre", torch.zeros(inputs))
@@ -91,15 +94,22 @@ class Cdv(nn.Module):
         self.spread.copy_(torch.where(spread > 1e-6, spread, torch.ones_like(spread)))
 
     def begin_with(self, projection: Tensor) -> None:
-        """Lets the linear path begin as the projection of the first inputs into a space, as a name gets there."""
+        """Lets the linear paths begin as the projection of the first inputs into a space, as a name gets there.
+
+        That from the first sentence, as far as the entity goes.
+        """
         # projection: (some of the inputs, dimensions of each space)
         assert self.direct is not None
+        assert self.opening is not None
         size, dimensions = projection.shape
+        scaled = (projection * self.spread[:size, None]).T
+        scaled = scaled * (BEGIN / scaled.norm())  # (dimensions, some of the inputs)
         with torch.no_grad():
             self.direct.weight.zero_()  # (entity + aspect, inputs)
-            scaled = (projection * self.spread[:size, None]).T
-            for begin in range(0, self.direct.weight.shape[0], dimensions):
-                self.direct.weight[begin : begin + dimensions, :size] = scaled * (BEGIN / scaled.norm())
+            self.opening.weight.zero_()
+            self.direct.weight[:dimensions, :size] = scaled
+            self.direct.weight[dimensions:, :size] = scaled
+            self.opening.weight[:dimensions, :size] = scaled
 
     def forward(self, sentences: Tensor, lengths: Tensor | None = None) -> tuple[Tensor, Tensor]:
         # sentences: (documents, sentences, inputs); lengths: (documents,), on the CPU; None if all are as long
@@ -111,8 +121,10 @@ class Cdv(nn.Module):
         delta = torch.tanh(delta)
         entity, aspect = self.entity(delta), self.aspect(delta)  # (documents, sentences, entity), (..., aspect)
         if self.direct is not None:
-            said = self.direct(sentences)  # (documents, sentences, entity + aspect)
-            entity, aspect = entity + said[..., : entity.shape[-1]], aspect + said[..., entity.shape[-1] :]
+            assert self.opening is not None
+            said = self.direct(sentences) + self.opening(sentences[:, :1])  # (documents, sentences, entity + aspect)
+            of_entity, of_aspect = said.split(self.halves, dim=-1)
+            entity, aspect = entity + of_entity, aspect + of_aspect
         return (torch.tanh(entity), torch.tanh(aspect)) if self.sizes.bounded else (entity, aspect)
 
     def _normalised(self, delta: Tensor, lengths: Tensor | None) -> Tensor:

@@ -110,11 +110,11 @@ class Learned:
     def refresh(self) -> None:
         """Reads the documents again, if what reads them has learned."""
 
-    def parts(self, chosen: Sequence[int], draw: np.random.Generator) -> list[slice]:
+    def parts(self, chosen: Sequence[int], draw: np.random.Generator) -> list[list[int]]:
         """The sentences of each document that are read."""
-        return [slice(0, self.recipe.sentences) for _ in chosen]
+        return [list(range(min(len(self.lessons[i].sentences), self.recipe.sentences))) for i in chosen]
 
-    def read(self, chosen: Sequence[int], parts: Sequence[slice]) -> list[Tensor]:
+    def read(self, chosen: Sequence[int], parts: Sequence[list[int]]) -> list[Tensor]:
         """Of each document (sentences, inputs)."""
         return [self.features[i][part] for i, part in zip(chosen, parts, strict=True)]
 
@@ -128,8 +128,8 @@ class Learned:
         real = present(lengths, padded.shape[1]).to(device)
         entity, aspect = (half[real].float() for half in halves)  # (sentences of all, dimensions)
         cut = list(zip(chosen, parts, strict=True))
-        entities = Wanted([one for i, part in cut for one in self.lessons[i].entities[part]], device, self.balance[0])
-        aspects = Wanted([one for i, part in cut for one in self.lessons[i].aspects[part]], device, self.balance[1])
+        entities = Wanted([self.lessons[i].entities[k] for i, part in cut for k in part], device, self.balance[0])
+        aspects = Wanted([self.lessons[i].aspects[k] for i, part in cut for k in part], device, self.balance[1])
         if self.recipe.loss == "softmax":
             heat = self.recipe.temperature
             of_entity = entities.cross_entropy(entity, self.entities.drawn(draw), heat)

@@ -86,7 +86,7 @@ class LanguageModel:
 
 @dataclass
 class Tuned(Learned):
-    """A run in which the language model learns, too: it reads `window` sentences of a document, from anywhere."""
+    """A run in which the language model learns, too: it reads the first and `window` more sentences, from anywhere."""
 
     language: LanguageModel | None = None
     window: int = 48
@@ -101,14 +101,18 @@ class Tuned(Learned):
         self.language.model.eval()
         self.features = features(self.lessons, self.language.vectors)
 
-    def parts(self, chosen: Sequence[int], draw: np.random.Generator) -> list[slice]:
-        begins = [int(draw.integers(0, max(1, len(self.lessons[i].sentences) - self.window + 1))) for i in chosen]
-        return [slice(begin, begin + self.window) for begin in begins]
+    def parts(self, chosen: Sequence[int], draw: np.random.Generator) -> list[list[int]]:
+        found = []
+        for i in chosen:
+            count = len(self.lessons[i].sentences)
+            begin = int(draw.integers(1, max(2, count - self.window + 1)))
+            found.append([0, *range(begin, min(count, begin + self.window))])
+        return found
 
-    def read(self, chosen: Sequence[int], parts: Sequence[slice]) -> list[Tensor]:
+    def read(self, chosen: Sequence[int], parts: Sequence[list[int]]) -> list[Tensor]:
         assert self.language is not None
-        texts = [self.lessons[i].sentences[part] for i, part in zip(chosen, parts, strict=True)]
+        texts = [[self.lessons[i].sentences[k] for k in part] for i, part in zip(chosen, parts, strict=True)]
         vectors = self.language.encoded([text for some in texts for text in some])
-        flags = [torch.tensor(self.lessons[i].flags[part]) for i, part in zip(chosen, parts, strict=True)]
+        flags = [torch.tensor(self.lessons[i].flags)[part] for i, part in zip(chosen, parts, strict=True)]
         split = vectors.split([len(some) for some in texts])
         return [torch.cat([one, some.to(one)], 1) for one, some in zip(split, flags, strict=True)]
