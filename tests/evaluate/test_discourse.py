@@ -27,7 +27,7 @@ class Knowing:
     """A discourse model that knows the subject of a text by its first word, and aspects by their signs."""
 
     identity = EncoderIdentity("knowing", "", 4, "")
-    manifest = DiscourseManifest("knowing", "cdv", 4, ("mean",), "names", threshold=0.75)
+    manifest = DiscourseManifest("knowing", "cdv", 4, ("mean",), "names", threshold=0.5)
 
     def __init__(self):
         self.read = []

@@ -18,7 +18,7 @@ from capr.evaluate.scorers import Progress
 from capr.evaluate.task import Asked, Task
 from capr.index.discourse import OnnxDiscourse
 from capr.index.onnx import Floats
-from capr.search.runs import Run, best_run, span_of
+from capr.search.runs import Run, answer, span_of
 from capr.segment import sections
 
 WINDOW = 10  # sentences, about as many as a passage of the tests has
@@ -51,7 +51,7 @@ def hidden(task: Task, model: OnnxDiscourse, progress: Progress = lambda done, t
             answers = {}
             for id, some in scores.items():
                 if way == "runs":
-                    answers[id] = best_run(some.tolist(), model.manifest.threshold)
+                    answers[id] = answer(some.tolist(), model.manifest.threshold)
                 else:
                     answers[id] = best_of(cuts[id] if way == "headings" else _windows(len(some)), some)
             first = max(answers, key=lambda id: answers[id].score)

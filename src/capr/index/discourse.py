@@ -67,7 +67,7 @@ class DiscourseManifest:
         space: of queries: `names`, `codes` or `encoder`.
         weights: how much the entity and the aspect of a query count; 2 together.
         window: sentences that are read together, at most; 0 for whole documents.
-        threshold: above which a sentence's score speaks for it as a part of the answer; see `capr.search.runs`.
+        threshold: which sentences are a part of the answer: the share of `capr.search.runs.answer`.
     """
 
     name: str

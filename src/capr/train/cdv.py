@@ -73,6 +73,9 @@ def train(
         CaprError: there is too little to learn from, the base cannot be used, or training went wrong.
     """
     sources = sources or Sources()
+    if recipe.space == "encoder" and not (sources.queries or sources.base):
+        fix = "name an encoder with --query-encoder or --base, or use --space names"
+        raise CaprError(f"the query space of an encoder needs one. Fix: {fix}.")
     learn, held = discourses.split(recipe.validation, schedule.seed)
     if len(learn.lessons) < FEWEST or not held.lessons:
         fact = f"there are {len(learn.lessons)} documents to train on and {len(held.lessons)} to validate with"
@@ -158,9 +161,6 @@ def _spaces(
     """The spaces of entities and of aspects, written to the folder."""
     if recipe.space == "encoder":
         base = sources.queries or sources.base
-        if not base:
-            fix = "name an encoder with --queries, or use --space names"
-            raise CaprError(f"the query space of an encoder needs one. Fix: {fix}.")
         folder = shipped(base) if base == "encoder" and not Path(base).is_dir() else Path(base)
         copied = out / "queries"
         copied.mkdir(exist_ok=True)

@@ -22,7 +22,7 @@ from capr.documents import CaprError
 from capr.index.onnx import Floats
 from capr.index.spaces import Space
 from capr.models.cdv import Cdv, Whole, present
-from capr.search.runs import best_run
+from capr.search.runs import answer
 from capr.train.cdv_recipe import Recipe
 from capr.train.discourses import Discourses, Lesson, passages_of
 from capr.train.loop import CHECKPOINT, Report, Schedule
@@ -281,7 +281,7 @@ def validated(held: Learned, schedule: Schedule) -> dict[str, float]:
 
 
 def threshold(held: Learned, schedule: Schedule) -> float:
-    """Above which scores sentences belong to an answer: the one by which runs of sentences come closest to passages.
+    """Which share of `capr.search.runs.answer` gives the runs of sentences that come closest to passages.
 
     Every aspect of a document is asked for in that document, and the best run is compared with the sentences on it.
     """
@@ -301,7 +301,7 @@ def threshold(held: Learned, schedule: Schedule) -> float:
     for value in THRESHOLDS:
         found = []
         for scores, gold in asked:
-            run = best_run(scores, value)
+            run = answer(scores, value)
             common = len(gold & set(range(run.first, run.last)))
             found.append(2 * common / (len(gold) + run.last - run.first))
         quality[value] = float(np.mean(found)) if found else 0.0

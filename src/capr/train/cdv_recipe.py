@@ -47,7 +47,7 @@ class Recipe:
     word_dimensions: int = 300
     loss: str = "softmax"
     temperature: float = 0.1
-    weights: tuple[float, float] = (1.0, 1.0)
+    weights: tuple[float, float] = (1.3, 0.7)
     balanced: bool = False
     dropout: float = 0.2
     decay: float = 0.01
