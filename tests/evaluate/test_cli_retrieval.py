@@ -34,7 +34,7 @@ def medquad(small_medquad):
 def test_json_has_the_measures_by_their_usual_names(medquad):
     (line,) = run(*medquad, "--model", "bm25", "--json").splitlines()
     found = json.loads(line)
-    assert list(found) == ["protocol", "model", "queries", "measures"]
+    assert list(found) == ["protocol", "model", "queries", "measures", "matches"]
     assert (found["protocol"], found["model"], found["queries"]) == ("medquad", "bm25", "tuple")
     assert list(found["measures"]) == MEASURES
     assert all(0 <= value <= 1 for value in found["measures"].values())

@@ -29,6 +29,7 @@ from capr.cli import (
     stats,
     suggest,
     supervise,
+    train_cdv,
     train_retrieval,
     train_tagger,
     verify,
@@ -63,6 +64,7 @@ train_app = typer.Typer(help="Train a model.", no_args_is_help=True, rich_markup
 train_app.command("bi")(train_retrieval.bi)
 train_app.command("poly")(train_retrieval.poly)
 train_app.command("cross")(train_retrieval.cross)
+train_app.command("cdv")(train_cdv.command)
 train_app.command("tagger")(train_tagger.command)
 train_app.callback()(lambda: None)
 typer_app.add_typer(train_app, name="train")

@@ -43,6 +43,10 @@ Passages = Annotated[
     typer.Option("--passages", metavar="JSONL", help="Write the passages, for capr train --without-passages."),
 ]
 Opening = Annotated[bool, typer.Option("--opening", help="Show models each passage under the opening of its document.")]
+Boundaries = Annotated[
+    str,
+    typer.Option("--boundaries", help="given, or hidden: how well does a discourse model cut the answer out?"),
+]
 Limit = Annotated[int, typer.Option("--limit", min=0, help="Ask only so many queries; 0 for all.")]
 
 
@@ -72,7 +76,7 @@ class Asking:
 
 
 @spread
-def medquad(asking: Asking, wanted: Wanted, opening: Opening = False) -> None:
+def medquad(asking: Asking, wanted: Wanted, opening: Opening = False, boundaries: Boundaries = "given") -> None:
     """MedQuAD's test by the protocol of CDV and CAPR: 3,293 queries, at most 64 candidates each.
 
     --data is a folder with medquad (the XML files) and cdv (the annotations).
@@ -81,11 +85,11 @@ def medquad(asking: Asking, wanted: Wanted, opening: Opening = False) -> None:
     """
     from capr.evaluate.medquad import load
 
-    _measure(load(asking.data), asking, wanted, opening)
+    _measure(load(asking.data), asking, wanted, opening, boundaries)
 
 
 @spread
-def wikisection(asking: Asking, wanted: Wanted, opening: Opening = False) -> None:
+def wikisection(asking: Asking, wanted: Wanted, opening: Opening = False, boundaries: Boundaries = "given") -> None:
     """Sections of articles, asked for by title and label as in CDV; of JSON Lines, a fifth of the articles.
 
     --data is WikiSectionQA's or WikiSection's JSON, or articles as JSON Lines.
@@ -94,7 +98,7 @@ def wikisection(asking: Asking, wanted: Wanted, opening: Opening = False) -> Non
     """
     from capr.evaluate.wikisection import load
 
-    _measure(load(asking.data), asking, wanted, opening)
+    _measure(load(asking.data), asking, wanted, opening, boundaries)
 
 
 @spread
@@ -164,14 +168,19 @@ def _form(queries: str) -> None:
         raise CaprError(f"--queries knows no {queries!r}. Fix: use {' or '.join(FORMS)}.")
 
 
-def _measure(task: Task, asking: Asking, wanted: Wanted, opening: bool = False) -> None:
+def _measure(task: Task, asking: Asking, wanted: Wanted, opening: bool = False, boundaries: str = "given") -> None:
     from capr.evaluate.scorers import load
 
     _form(asking.queries)
+    if boundaries not in ("given", "hidden"):
+        raise CaprError(f"--boundaries knows no {boundaries!r}. Fix: use given or hidden.")
     if asking.limit and (asking.entities or asking.passages):
         raise CaprError("--entities and --passages are of the whole test. Fix: leave out --limit.")
     if asking.limit:
         task = replace(task, asked=task.asked[: asking.limit])
+    if boundaries == "hidden":
+        _cut(task, asking.model, wanted.as_json)
+        return
     read = task.with_openings() if opening else task
 
     def asked(name: str, progress: Progress) -> tuple[Task, Run]:
@@ -183,6 +192,30 @@ def _measure(task: Task, asking: Asking, wanted: Wanted, opening: bool = False) 
         asking.passages.write_text("".join(f"{line}\n" for line in lines), "utf-8")
     if asking.entities:
         asking.entities.write_text("".join(f"{name}\n" for name in sorted(task.entities)), "utf-8")
+
+
+def _cut(task: Task, models: list[str], as_json: bool) -> None:
+    """Shows how well each model cuts answers out of documents, by F1 of characters."""
+    from capr.evaluate.hidden import hidden
+    from capr.index.discourse import load_discourse
+
+    table = Table("model", "cut", box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("over all candidates", "in the document"):
+        table.add_column(name, justify="right")
+    for model in models:
+        with inputs.progress("documents and queries") as progress:
+            cuts = hidden(task, load_discourse(model), progress)
+        for cut in cuts:
+            table.add_row(model, cut.way, f"{100 * cut.anywhere:.2f}", f"{100 * cut.in_document:.2f}")
+            if as_json:
+                values = {"anywhere": cut.anywhere, "in_document": cut.in_document}
+                print(json.dumps({"protocol": task.name, "model": model, "cut": cut.way, "f1": values}))
+    if not as_json:
+        console = inputs.terminal()
+        console.print(
+            f"{task.name}, boundaries hidden: {inputs.counted(len(task.asked), 'answer')}, F1 of characters in %"
+        )
+        console.print(table)
 
 
 def _report(
@@ -229,6 +262,8 @@ def _report(
 
 
 def _table(task: Task, reports: list[Report]) -> None:
+    from capr.evaluate.matches import shares
+
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("model", overflow="fold")
     for name in reports[0].per_query:
@@ -242,6 +277,10 @@ def _table(task: Task, reports: list[Report]) -> None:
     asked = f"{inputs.counted(len(task.asked), 'query').replace('querys', 'queries')} ({reports[0].queries})"
     console.print(f"{task.name}: {asked}, {inputs.counted(len(task.passages), 'passage')}, in %")
     console.print(table)
+    for report in reports:
+        if report.matches:
+            found = ", ".join(f"{name} {100 * value:.1f}" for name, value in shares(report.matches).items())
+            console.print(f"First passage of {report.model} matches, in %: {found}.")
 
 
 def _compare(one: Report, other: Report, as_json: bool) -> None:
@@ -260,4 +299,6 @@ def _write_per_query(report: Report, path: Path) -> None:
         for query in next(iter(report.per_query.values())):
             values = {name: found[query] for name, found in report.per_query.items()}
             groups = {kind: found[query] for kind, found in report.groups.items() if query in found}
-            file.write(json.dumps({"query": query, **groups, "measures": values}, ensure_ascii=False) + "\n")
+            match = {"match": report.matches[query]} if query in report.matches else {}
+            line = {"query": query, **groups, **match, "measures": values}
+            file.write(json.dumps(line, ensure_ascii=False) + "\n")

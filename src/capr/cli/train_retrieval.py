@@ -112,8 +112,8 @@ def bi(
     if not all(size.isdecimal() and int(size) > 0 for size in sizes):
         raise CaprError(f"--dimensions {dimensions!r} is no list of numbers. Fix: write --dimensions 384,192,96.")
     nested = tuple(map(int, sizes))
-    _one_of("--pooling", pooling, ("cls", "mean"))
-    _one_of("--similarity", similarity, ("cosine", "dot"))
+    one_of("--pooling", pooling, ("cls", "mean"))
+    one_of("--similarity", similarity, ("cosine", "dot"))
     recipe = {
         "kind": "bi", "shared": shared, "markers": markers, "pooling": pooling,
         "similarity": similarity, "temperature": temperature, "dimensions": nested,
@@ -148,7 +148,7 @@ def poly(
 
     Example: capr train poly articles.jsonl --base bge-small-en-v1.5 -o poly
     """
-    _one_of("--similarity", similarity, ("dot", "cosine"))
+    one_of("--similarity", similarity, ("dot", "cosine"))
     recipe = {
         "kind": "poly", "shared": shared, "markers": markers, "project": project,
         "scaled": scaled, "codes": codes, "similarity": similarity, "temperature": temperature, "context": context,
@@ -197,9 +197,9 @@ def _train(common: Common, recipe: Mapping[str, Any], reading: Mapping[str, Any]
         fix = "pip install 'capr[train]'"
         raise CaprError(f"training needs {error.name}, which is not installed. Fix: {fix}.") from error
     views = _views(common.views)
-    _one_of("--part", common.part, ("all", "train"))
+    one_of("--part", common.part, ("all", "train"))
     if common.device is not None:
-        _one_of("--device", common.device, ("cuda", "cpu"))
+        one_of("--device", common.device, ("cuda", "cpu"))
     recipe = {**recipe, "base": common.base, "layers": common.layers, "blend": common.blend, "licence": common.licence}
     schedule = {**schedule, "patience": common.patience, "seed": common.seed}
     if common.device:
@@ -274,12 +274,13 @@ def _views(given: str) -> tuple[tuple[str, float], ...]:
                 raise ValueError(weight)
         except ValueError as error:
             raise CaprError(f"--views {given!r} is not understood. Fix: write text=2,heading=1.") from error
-        _one_of("--views", name, ("text", "opening", "heading", "title"))
+        one_of("--views", name, ("text", "opening", "heading", "title"))
     if not any(weight > 0 for _, weight in found):
         raise CaprError(f"--views {given!r} leaves nothing to read. Fix: write text=2,heading=1.")
     return tuple(found)
 
 
-def _one_of(option: str, given: str, known: tuple[str, ...]) -> None:
+def one_of(option: str, given: str, known: tuple[str, ...]) -> None:
+    """Complains if what an option was given is not known."""
     if given not in known:
         raise CaprError(f"{option} knows no {given!r}. Fix: use {' or '.join(known)}.")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from capr.documents import CaprError
+from capr.evaluate.matches import matches, shares
 from capr.evaluate.scorers import Run, ranked
 from capr.evaluate.task import Task
 
@@ -40,6 +41,7 @@ class Report:
         protocol, model, queries: what was measured.
         per_query: by measure, the value of each query.
         groups: by kind (aspect, source), the group of each query.
+        matches: of each query, what is right about the first passage: `both`, `entity`, `aspect` or `neither`.
     """
 
     protocol: str
@@ -47,6 +49,7 @@ class Report:
     queries: str
     per_query: Mapping[str, Mapping[str, float]]
     groups: Mapping[str, Mapping[str, str]]
+    matches: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def measures(self) -> dict[str, float]:
@@ -70,7 +73,8 @@ class Report:
 
     def as_json(self) -> dict[str, Any]:
         """A plain dictionary."""
-        return {"protocol": self.protocol, "model": self.model, "queries": self.queries, "measures": self.measures}
+        found = {"protocol": self.protocol, "model": self.model, "queries": self.queries, "measures": self.measures}
+        return {**found, "matches": shares(self.matches)} if self.matches else found
 
 
 def measure(task: Task, run: Run, model: str, form: str, names: Sequence[str] = MEASURES) -> Report:
@@ -90,7 +94,7 @@ def measure(task: Task, run: Run, model: str, form: str, names: Sequence[str] = 
         per_query[str(metric.measure)][metric.query_id] = float(metric.value)
     kinds = dict.fromkeys(kind for asked in task.asked for kind in asked.groups)
     groups = {kind: {asked.id: asked.groups[kind] for asked in task.asked if kind in asked.groups} for kind in kinds}
-    return Report(task.name, model, form, per_query, groups)
+    return Report(task.name, model, form, per_query, groups, matches(task, run) if task.spans else {})
 
 
 def difference(one: Mapping[str, float], other: Mapping[str, float], seed: int = 0) -> tuple[float, float]:

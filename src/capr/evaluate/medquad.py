@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from capr.documents import CaprError, Document, read
+from capr.documents import CaprError, Document, Span, read
 from capr.documents.outline import joined
 from capr.evaluate.task import Asked, Task, candidates
 from capr.evaluate.terms import Terms
@@ -32,7 +32,7 @@ def load(data: Path) -> Task:
     files = [data / "medquad" / path for path in test_files(cdv / SOURCES)]
     documents = {document.id: document for document in layout(read(files, format="medquad"))}
     annotated = json.loads((cdv / ANNOTATIONS).read_text("utf-8"))
-    passages, openings, document_of, source = {}, {}, {}, {}
+    passages, openings, document_of, source, spans = {}, {}, {}, {}, {}
     for record in annotated["documents"]:
         text = documents[record["id"]].text if record["id"] in documents else ""
         if len(text) != record["length"]:
@@ -43,6 +43,7 @@ def load(data: Path) -> Task:
             passages[id] = text[passage["begin"] : passage["begin"] + passage["length"]]
             openings[id] = opening(text, passage["begin"])
             document_of[id], source[id] = record["id"], record["type"].split("_")[0]
+            spans[id] = record["id"], Span(passage["begin"], passage["begin"] + passage["length"])
     passages = {id: text for id, text in passages.items() if len(text) >= SHORTEST}
     members: dict[str, list[str]] = {}
     for id in passages:
@@ -66,7 +67,7 @@ def load(data: Path) -> Task:
                 groups,
             )
         )
-    return Task("medquad", passages, asked, openings)
+    return Task("medquad", passages, asked, openings, documents, spans)
 
 
 def test_files(sources: Path) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 
 from capr.documents import CaprError
+from capr.evaluate.matches import MATCHES, shares
 from capr.evaluate.measures import Report
 from capr.evaluate.scorers import Run, ranked
 from capr.evaluate.task import Task
 
 FORMATS = (".png", ".svg")
 RANKS = 20
+MATCH_COLOURS = ("#2f6d4f", "#8fbf9f", "#e0c36a", "#c9c9c9")  # both, entity, aspect, neither
 COLOURS = ("#1f5a8c", "#c8553d", "#5b8c5a", "#8d6a9f", "#c9a227")
 
 
@@ -26,9 +28,13 @@ def plot(path: Path, task: Task, runs: Sequence[tuple[Report, Run]], measure: st
     from matplotlib.figure import Figure
 
     kinds = list(runs[0][0].groups)
-    figure = Figure(figsize=(5.5 + 4.5 * len(kinds), 5), layout="constrained")
+    matched = bool(runs[0][0].matches)
+    columns = 1 + len(kinds)
+    figure = Figure(figsize=(1 + 4.5 * columns, 10 if matched else 5), layout="constrained")
     FigureCanvasAgg(figure)
-    axes: Any = figure.subplots(1, 1 + len(kinds), squeeze=False, width_ratios=[1, *[1.1] * len(kinds)])[0]
+    widths = [1, *[1.1] * len(kinds)]
+    grid: Any = figure.subplots(2 if matched else 1, columns, squeeze=False, width_ratios=widths)
+    axes = grid[0]
     for colour, (report, run) in zip(cycle(COLOURS), runs, strict=False):
         axes[0].plot(range(1, RANKS + 1), 100 * recall(task, run), marker="o", ms=3, color=colour, label=report.model)
     axes[0].set(
@@ -39,7 +45,29 @@ def plot(path: Path, task: Task, runs: Sequence[tuple[Report, Run]], measure: st
     axes[0].legend(loc="lower right", frameon=False)
     for place, kind in enumerate(kinds, 1):
         _bars(axes[place], [report for report, _ in runs], kind, measure)
+    if matched:
+        _matches(grid[1][0], {report.model: report.matches for report, _ in runs}, "what the first passage matches")
+        first = runs[0][0]
+        for place, kind in enumerate(kinds, 1):
+            names = list(first.by(kind, measure))[:15]
+            parts = {
+                name: {q: m for q, m in first.matches.items() if first.groups[kind].get(q) == name} for name in names
+            }
+            _matches(grid[1][place], parts, f"{first.model}, by {kind}")
     figure.savefig(path, dpi=130)
+
+
+def _matches(axes: Any, parts: Mapping[str, Mapping[str, str]], title: str) -> None:
+    """How often both, the entity alone, the aspect alone or neither is right, as stacked bars."""
+    left = np.zeros(len(parts))
+    for match, colour in zip(MATCHES, MATCH_COLOURS, strict=True):
+        values = 100 * np.array([shares(found)[match] for found in parts.values()])
+        axes.barh(range(len(parts)), values, 0.8, left, color=colour, label=match)
+        left += values
+    axes.set_yticks(range(len(parts)), list(parts), fontsize=8)
+    axes.invert_yaxis()
+    axes.set(xlabel="queries, %", title=title, xlim=(0, 100))
+    axes.legend(ncols=4, fontsize=8, frameon=False, loc="lower center", bbox_to_anchor=(0.5, -0.2))
 
 
 def suits(path: Path) -> None:

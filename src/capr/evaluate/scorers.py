@@ -18,6 +18,7 @@ from capr.documents import CaprError
 from capr.evaluate.task import Asked, Task
 from capr.evaluate.terms import Terms
 from capr.index import Found, OnnxEncoder
+from capr.index.discourse import is_discourse, load_discourse
 from capr.search.fusion import DEFAULT, FUSIONS, reranked
 from capr.search.models import load_model, shipped
 from capr.search.passages import RERANKED
@@ -219,6 +220,10 @@ def load(name: str, fusion: str = DEFAULT) -> Scorer:
         known = [*sorted(terms), *(one for one, place in ours.items() if place.is_dir())]
         fix = f"use {', '.join(known)}, or the folder of a model"
         raise CaprError(f"there is no model {name}. Fix: {fix}.")
+    if is_discourse(folder):
+        from capr.evaluate.discourse import DiscourseScorer
+
+        return DiscourseScorer(load_discourse(folder))
     model = load_model(folder)
     return EncoderScorer(model) if isinstance(model, OnnxEncoder) else RankerScorer(model)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from capr.annotate.query import Query
+from capr.documents import Document, Span
 from capr.segment import under
 
 CANDIDATES = 64
@@ -46,13 +47,16 @@ class Asked:
 class Task:
     """Passages by id, and what is asked of them.
 
-    `openings` are of the passages' documents, for those that do not begin them.
+    `openings` are of the passages' documents, for those that do not begin them. `documents` are these by id, and
+    `spans` tells of each passage its document's id and its place there, for models that read documents whole.
     """
 
     name: str
     passages: Mapping[str, str]
     asked: Sequence[Asked]
     openings: Mapping[str, str] = field(default_factory=dict)
+    documents: Mapping[str, Document] = field(default_factory=dict)
+    spans: Mapping[str, tuple[str, Span]] = field(default_factory=dict)
 
     def with_openings(self) -> Task:
         """The same with every passage under the opening of its document, as CDV and a Longformer know it.

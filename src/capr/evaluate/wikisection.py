@@ -11,12 +11,12 @@ sections of one article with the same label answer the same query. Candidates as
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
 from capr.annotate.query import heading
-from capr.documents import Annotation, CaprError, Span, read
+from capr.documents import Annotation, CaprError, Document, Span, read
 from capr.evaluate.split import is_test
 from capr.evaluate.task import Asked, Task, candidates
 from capr.evaluate.terms import Terms
@@ -26,8 +26,8 @@ SHORTEST = 10
 ABSTRACTS = ("abstract", "introduction", "summary", "")
 
 
-def load(data: Path) -> Task:
-    """The test, from a file, or from a folder that has one."""
+def load(data: Path, tested: Callable[[str], bool] = is_test) -> Task:
+    """The test, from a file, or from a folder that has one; of JSON Lines the articles whose ids are `tested`."""
     found = [data] if data.is_file() else [*sorted(data.glob("*.json")), *sorted(data.glob("articles.jsonl"))]
     files = [path for path in found if path.name != "aliases.json"]
     if not files:
@@ -37,11 +37,13 @@ def load(data: Path) -> Task:
     openings: dict[str, str] = {}
     members: dict[str, list[str]] = {}
     document_of: dict[str, str] = {}
+    documents: dict[str, Document] = {}
+    spans: dict[str, tuple[str, Span]] = {}
     answers: dict[tuple[str, str], list[str]] = {}
     for document in read(files, strict=True):
         sections = document.annotated("section")
         if document.metadata.get("file", "").endswith(".jsonl"):
-            if not is_test(document.id):
+            if not tested(document.id):
                 continue
             sections = whole(sections)
         for number, section in enumerate(sections):
@@ -51,6 +53,8 @@ def load(data: Path) -> Task:
             passages[id] = text
             openings[id] = opening(document.text, section.span.begin)
             document_of[id] = document.id
+            documents[document.id] = document
+            spans[id] = document.id, section.span
             members.setdefault(document.id, []).append(id)
             if (aspect := label(section)) is not None:
                 entity = str(section.value.get("entity") or document.title)
@@ -64,7 +68,7 @@ def load(data: Path) -> Task:
         best = index.best(re.sub("[/:-]", " ", f"{entity} {heading(aspect)}"), 64)
         listed = candidates(relevant, best, members, document_of)
         asked.append(Asked(str(number), entity, heading(aspect), "", frozenset(relevant), listed, {"aspect": aspect}))
-    return Task("wikisection", passages, asked, openings)
+    return Task("wikisection", passages, asked, openings, documents, spans)
 
 
 def whole(sections: Iterable[Annotation]) -> list[Annotation]:

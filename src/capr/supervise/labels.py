@@ -92,7 +92,7 @@ class Labeller:
         """The passages of a document that have both an entity and an aspect."""
         title = self._title(document)
         names = self._names(document) if title else ()
-        if any(self._is_held_out(self._named(name), name) for name in (document.title, *names)):
+        if self._is_about_held_out(document, names):
             self.skipped["held out"] += 1
             return
         wanted = self.entities or (("title", "links") if title else ("links", "mentions"))
@@ -129,6 +129,16 @@ class Labeller:
                     document.id, span, document[span], *labels, document.title, above, names, questions,
                     opening(document.text, passage.span.begin),
                 )  # fmt: skip
+
+    def named(self, document: Document) -> tuple[str, ...]:
+        """The names of a document's subject, its title first; none if it has no title or is held out."""
+        names = self._names(document)
+        if not document.title.strip() or self._is_about_held_out(document, names):
+            return ()
+        return document.title, *names
+
+    def _is_about_held_out(self, document: Document, names: Sequence[str]) -> bool:
+        return any(self._is_held_out(self._named(name), name) for name in (document.title, *names))
 
     def _title(self, document: Document) -> dict[str, str]:
         """The subject of an article: its title if that is a name, else the names in it.

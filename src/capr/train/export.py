@@ -19,18 +19,27 @@ def export(
 
     out.mkdir(parents=True, exist_ok=True)
     whole, small = out / f"{name}.fp32.onnx", out / f"{name}.onnx"
-    with warnings.catch_warnings():  # of torch, to its own developers
-        warnings.simplefilter("ignore")
-        torch.onnx.export(
-            model.cpu().float().eval(), example, str(whole), input_names=list(axes), output_names=["scores"],
-            dynamic_axes={**axes, "scores": next(iter(axes.values()))}, opset_version=17, dynamo=False,
-        )  # fmt: skip
+    export_whole(model, example, axes, whole)
     operations = ["MatMul", "Gather", "LSTM"]
     logging.disable(logging.WARNING)  # of the quantizer, that shapes could be inferred before, which changes nothing
     try:
         quantize_dynamic(whole, small, op_types_to_quantize=operations, weight_type=QuantType.QInt8, per_channel=True)
     finally:
         logging.disable(logging.NOTSET)
+
+
+def export_whole(
+    model: nn.Module, example: tuple[Tensor, ...], axes: dict[str, dict[int, str]], path: Path, output: str = "scores",
+    axes_of_output: dict[int, str] | None = None,
+) -> None:  # fmt: skip
+    """Writes a network in 32 bits; the axes of its output are those of its first input, if nobody says."""
+    changing = next(iter(axes.values())) if axes_of_output is None else axes_of_output
+    with warnings.catch_warnings():  # of torch, to its own developers
+        warnings.simplefilter("ignore")
+        torch.onnx.export(
+            model.cpu().float().eval(), example, str(path), input_names=list(axes), output_names=[output],
+            dynamic_axes={**axes, output: changing}, opset_version=17, dynamo=False,
+        )  # fmt: skip
 
 
 class Exported(nn.Module):

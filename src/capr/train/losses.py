@@ -33,3 +33,53 @@ def taught(scores: Tensor, teacher: Tensor, temperature: float = 1.0) -> Tensor:
     reference = (teacher.float() / temperature).log_softmax(-1)
     distance = torch.where(missing, torch.zeros_like(wanted), wanted * (reference - known))
     return distance.sum(-1).mean() * temperature**2
+
+
+Halves = tuple[Tensor, Tensor]  # of the entity and of the aspect
+
+
+def softmax_over(
+    vectors: Tensor, labels: Tensor, rows: Tensor, columns: Tensor, shares: Tensor, temperature: float
+) -> Tensor:
+    """Cross-entropy of the labels of each vector against all labels, by cosine.
+
+    Args:
+        vectors: (vectors, dimensions).
+        labels: (labels, dimensions), of length 1.
+        rows: (pairs,), vectors that have a label.
+        columns: (pairs,), that label.
+        shares: (pairs,), how much of its vector each label is.
+        temperature: by which cosines are divided.
+    """
+    cosines = nn.functional.normalize(vectors, dim=-1) @ labels.T  # (vectors, labels)
+    likely = (cosines / temperature).log_softmax(-1)
+    return -(likely[rows, columns] * shares).sum() / shares.sum().clamp(min=1e-6)
+
+
+def distances(found: Halves, wanted: Halves, counted: Halves) -> Tensor:
+    """The mean over sentences of |e - e'| + |a - a'| (CDV, equation 12); `counted` (sentences,) is 0 without label."""
+    return _apart(found, wanted, counted).mean()
+
+
+def smoothed(found: Halves, wanted: Halves, counted: Halves) -> Tensor:
+    """The mean over sentences of sqrt(1 + ((|e - e'| + |a - a'|) / 4)^2) - 1 (CDV, equation 17)."""
+    return ((1 + (_apart(found, wanted, counted) / 4) ** 2).sqrt() - 1).mean()
+
+
+def element_wise(found: Halves, wanted: Halves, counted: Halves) -> Tensor:
+    """The sum over all dimensions of 4 (sqrt(1 + ((y - y') / 2)^2) - 1), the pseudo-Huber loss of CDV's code."""
+    parts = [
+        ((1 + ((one - other) / 2) ** 2).sqrt() - 1).sum(-1) * weight
+        for one, other, weight in zip(found, wanted, counted, strict=True)
+    ]
+    return 4 * (parts[0] + parts[1]).sum()
+
+
+def _apart(found: Halves, wanted: Halves, counted: Halves) -> Tensor:
+    """(sentences,): the distances of both halves, as much as each counts."""
+    # A little is added before the root, whose slope at 0 is infinite.
+    parts = [
+        ((one - other).square().sum(-1) + 1e-12).sqrt() * weight
+        for one, other, weight in zip(found, wanted, counted, strict=True)
+    ]
+    return parts[0] + parts[1]

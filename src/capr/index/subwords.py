@@ -1,0 +1,198 @@
+"""Word vectors that know the parts of words, so that a word nobody has seen has one; read with numpy alone.
+
+Reference: Bojanowski et al., Enriching Word Vectors with Subword Information (fastText), 2017; the weighted mean of a
+sentence is that of Arora et al., A Simple but Tough-to-Beat Baseline for Sentence Embeddings (SIF), 2017.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from capr.documents import CaprError
+from capr.index.onnx import Floats
+from capr.index.protocol import Vector
+
+WORD = re.compile(r"[^\W_]+")  # hyphens cut words, too: "Ehlers-Danlos" is found by either name
+MEANS = ("mean", "weighted", "unit")
+SMOOTHING = 1e-4  # a of SIF: how rare a word has to be to count fully
+REMEMBERED = 200_000  # words outside the vocabulary whose vectors are kept
+UTF8 = 0x80
+
+
+def words_of(text: str) -> list[str]:
+    """The words of a text in lower case.
+
+    >>> words_of("Ehlers-Danlos syndrome, type 4 (1899).")
+    ['ehlers', 'danlos', 'syndrome', 'type', '4', '1899']
+    """
+    return WORD.findall(text.lower())
+
+
+def grams(word: str, shortest: int, longest: int) -> list[str]:
+    """The character n-grams of a word with its ends marked.
+
+    >>> grams("gout", 3, 4)
+    ['<go', 'gou', 'out', 'ut>', '<gou', 'gout', 'out>']
+    """
+    marked = f"<{word}>"
+    sizes = range(shortest, min(longest, len(marked)) + 1)
+    return [marked[begin : begin + size] for size in sizes for begin in range(len(marked) - size + 1)]
+
+
+def bucket(gram: str, buckets: int) -> int:
+    """The bucket of an n-gram: FNV-1a of its UTF-8 bytes, those above 127 with their sign, as in fastText."""
+    value = 2166136261
+    for byte in gram.encode():
+        value = ((value ^ (byte if byte < UTF8 else byte | 0xFFFFFF00)) * 16777619) & 0xFFFFFFFF
+    return value % buckets
+
+
+class Subwords:
+    """Vectors of words and of their n-grams.
+
+    Args:
+        words: the vocabulary.
+        vectors: (words, dimensions).
+        counts: how often each word was seen, by which it is weighted.
+        buckets: (buckets, dimensions), of n-grams; with no row, a word outside the vocabulary has a vector of zeros.
+        sizes: of the shortest and the longest n-gram.
+    """
+
+    def __init__(
+        self, words: Sequence[str], vectors: Floats, counts: Sequence[int] | NDArray[np.int64],
+        buckets: Floats | None = None, sizes: tuple[int, int] = (3, 6),
+    ) -> None:  # fmt: skip
+        self.words = {word: place for place, word in enumerate(words)}
+        self.vectors = np.asarray(vectors, np.float32)
+        self.counts = np.asarray(counts, np.int64)
+        self.dimensions = self.vectors.shape[1]
+        self.buckets = np.zeros((0, self.dimensions), np.float32) if buckets is None else buckets
+        self.sizes = sizes
+        share = self.counts / max(1, self.counts.sum())
+        self._weights = (SMOOTHING / (SMOOTHING + share)).astype(np.float32)
+        self._others: dict[str, Vector] = {}
+
+    def vector(self, word: str) -> Vector:
+        """(dimensions,): of the word, or the mean of its n-grams."""
+        place = self.words.get(word)
+        if place is not None:
+            known: Vector = self.vectors[place]
+            return known
+        if word not in self._others:
+            if len(self._others) >= REMEMBERED:
+                self._others.clear()
+            self._others[word] = self._composed(word)
+        return self._others[word]
+
+    def weight(self, word: str) -> float:
+        """How much a word counts: 1 if it is rare or unknown, little if it is everywhere."""
+        place = self.words.get(word)
+        return 1.0 if place is None else float(self._weights[place])
+
+    def means(self, texts: Sequence[str], kinds: Sequence[str] = ("mean",), longest: int = 0) -> Floats:
+        """(texts, kinds x dimensions): the means of each text's words; zeros for a text without words.
+
+        Args:
+            texts: sentences or names.
+            kinds: `mean` (CDV, equation 8; unknown words count as zeros), `unit` (fastText's own: each word's vector
+                is divided by its length first), `weighted` (the same, and rare words count more).
+            longest: words that are read, at most; 0 for all.
+        """
+        found = np.zeros((len(texts), len(kinds) * self.dimensions), np.float32)
+        for row, text in enumerate(texts):
+            words = words_of(text)[: longest or None]
+            if not words:
+                continue
+            vectors = np.stack([self.vector(word) for word in words])  # (words, dimensions)
+            lengths = np.linalg.norm(vectors, axis=1)
+            parts = []
+            for kind in kinds:
+                if kind == "mean":
+                    parts.append(vectors.mean(0))
+                    continue
+                weights = np.array([self.weight(word) if kind == "weighted" else 1 for word in words], np.float32)
+                parts.append((weights / np.maximum(lengths, 1e-12)) @ vectors / weights.sum())
+            found[row] = np.concatenate(parts)
+        return found
+
+    def _composed(self, word: str) -> Vector:
+        if not len(self.buckets):
+            return np.zeros(self.dimensions, np.float32)
+        rows = [bucket(gram, len(self.buckets)) for gram in grams(word, *self.sizes)]
+        mean: Vector = self.buckets[rows].astype(np.float32).mean(0) if rows else np.zeros(self.dimensions, np.float32)
+        return mean
+
+    def save(self, path: Path) -> None:
+        """Writes an .npz, in 16 bits."""
+        part = path.with_name(path.name + ".part.npz")
+        np.savez_compressed(
+            part, words=np.frombuffer("\n".join(self.words).encode(), np.uint8),
+            vectors=self.vectors.astype(np.float16), counts=self.counts,
+            buckets=self.buckets.astype(np.float16), sizes=np.array(self.sizes),
+        )  # fmt: skip
+        part.replace(path)
+
+    @classmethod
+    def load(cls, path: Path) -> Subwords:
+        """Reads what `save` has written.
+
+        Raises:
+            CaprError: the file is missing, or is something else.
+        """
+        try:
+            with np.load(path) as kept:
+                words = kept["words"].tobytes().decode().split("\n")
+                vectors, counts, buckets = (kept[name] for name in ("vectors", "counts", "buckets"))
+                low, high = (int(size) for size in kept["sizes"])
+        except (OSError, ValueError, KeyError, EOFError) as error:
+            fix = "copy the folder of the model again, or train it again"
+            raise CaprError(f"{path} holds no word vectors ({error}). Fix: {fix}.") from error
+        if vectors.shape[0] != len(words) or len(counts) != len(words) or buckets.shape[1:] != vectors.shape[1:]:
+            fact = f"{len(words)} words, vectors of shape {vectors.shape}, buckets of shape {buckets.shape}"
+            raise CaprError(f"{path} does not fit together: {fact}. Fix: copy the folder of the model again.")
+        return cls(words, vectors, counts, buckets, (low, high))
+
+
+def read_glove(path: Path, dimensions: int = 0) -> Subwords:
+    """The vectors of a GloVe text file: a word and its numbers a line, with blanks between.
+
+    Such a file does not tell how often a word occurs, but the most frequent stand first, so that the n-th is taken to
+    occur 1/n as often as the first (Zipf). A first line with two numbers, as word2vec writes it, is left out.
+
+    Args:
+        path: the file.
+        dimensions: that the vectors must have; 0 for those of the first line.
+
+    Raises:
+        CaprError: a line has another number of values, or a value that is no number.
+    """
+    words: dict[str, Floats] = {}
+    fix = "give a GloVe text file: a word and its numbers a line, with blanks between"
+    if not path.is_file():
+        raise CaprError(f"there is no {path}. Fix: {fix}.")
+    with path.open(encoding="utf-8", errors="replace") as file:
+        for number, line in enumerate(file, 1):
+            columns = line.rstrip("\n").split(" ")
+            if number == 1 and len(columns) == 2 and all(column.isdecimal() for column in columns):
+                continue
+            size = dimensions or len(columns) - 1
+            # Some words of the published files have blanks in them.
+            word, values = " ".join(columns[:-size]), columns[-size:]
+            dimensions = size
+            try:
+                vector = np.array(values, np.float32)
+            except ValueError as error:
+                raise CaprError(f"{path}, line {number}: {line[:40]!r} has no {size} numbers. Fix: {fix}.") from error
+            if size < 1 or not word or len(vector) != size or not np.isfinite(vector).all():
+                fact = f"{len(columns) - 1} values instead of {size}"
+                raise CaprError(f"{path}, line {number}: {line[:40]!r} has {fact}. Fix: {fix}.")
+            words.setdefault(word, vector)
+    if not words:
+        raise CaprError(f"{path} is empty. Fix: {fix}.")
+    counts = [max(1, 10_000_000 // place) for place in range(1, len(words) + 1)]
+    return Subwords(list(words), np.stack(list(words.values())), counts)

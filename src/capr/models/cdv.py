@@ -1,0 +1,231 @@
+"""CDV: reads a document sentence by sentence and tells of each sentence what it is about, entity and aspect.
+
+Reference: Arnold et al., Learning Contextualized Document Representations for Healthcare Answer Retrieval (CDV), 2020:
+
+    h_t = LSTM(s_1 ... s_t) + LSTM(s_T ... s_t)     (+ joins),    delta_t = tanh(W h_t + b)          (11)
+    eps_t = tanh(W_e delta_t + b_e),                              alpha_t = tanh(W_a delta_t + b_a)  (12)
+
+with 512 states a direction, 256 for delta and 128 for each output (`PAPER`). The released code has 1,024 and 512, and
+between delta and each output a layer of 128 (tanh) whose vectors get length 1 (`CODE`). `OURS` has half of the paper's
+states, no tanh at the end, and linear paths from the sentence itself and from the first sentence of its document, which
+mostly names its subject, to the outputs, so that their words count directly, whatever the LSTM makes of them. A small
+transformer can take the place of the LSTM.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+OVER = ("blstm", "transformer")
+HEADS, LAYERS = 4, 2  # of the transformer
+BEGIN = 8.0  # size of the weights of a linear path that begins as a projection
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """How large a network is, and what it is made of.
+
+    Attributes:
+        hidden: states of the LSTM in each direction; the transformer has twice as many.
+        delta: of the discourse vector.
+        branch: of a layer between delta and each output, normalised to length 1; 0 for none.
+        bounded: whether outputs pass through tanh.
+        direct: whether the sentence itself and the first of its document have a linear path to the outputs.
+        normalised: whether the discourse vector is normalised over the batch ("L2 batch normalization" of the paper).
+        over: what reads the sentences: `blstm` or `transformer`.
+    """
+
+    hidden: int = 256
+    delta: int = 256
+    branch: int = 0
+    bounded: bool = False
+    direct: bool = True
+    normalised: bool = False
+    over: str = "blstm"
+
+
+OURS = Sizes()
+PAPER = Sizes(512, 256, bounded=True, direct=False, normalised=True)
+CODE = Sizes(1024, 512, branch=128, bounded=True, direct=False)
+
+
+class Cdv(nn.Module):
+    """Sentences of documents to vectors in the entity space and in the aspect space.
+
+    Args:
+        inputs: size of a sentence's vector, structure flags included.
+        entity: dimensions of the entity space.
+        aspect: dimensions of the aspect space.
+        sizes: of the network.
+        dropout: share of a sentence's input that is left out in training.
+    """
+
+    def __init__(self, inputs: int, entity: int, aspect: int, sizes: Sizes = OURS, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.sizes = sizes
+        self.dropout = nn.Dropout(dropout)
+        self.reader: nn.Module
+        if sizes.over == "transformer":
+            self.reader = Transformer(inputs, 2 * sizes.hidden)
+        else:
+            self.reader = Blstm(inputs, sizes.hidden)
+        self.delta = nn.Linear(2 * sizes.hidden, sizes.delta)
+        self.norm = nn.BatchNorm1d(sizes.delta) if sizes.normalised else None
+        self.entity = _decoder(sizes, entity)
+        self.aspect = _decoder(sizes, aspect)
+        self.direct = nn.Linear(inputs, entity + aspect, bias=False) if sizes.direct else None
+        self.opening = nn.Linear(inputs, entity + aspect, bias=False) if sizes.direct else None
+        self.halves = (entity, aspect)
+        self.centre: Tensor
+        self.spread: Tensor
+        self.register_buffer("centre", torch.zeros(inputs))
+        self.register_buffer("spread", torch.ones(inputs))
+
+    def standardise(self, sentences: Tensor) -> None:
+        """Makes all inputs vary as much as each other, by what is read; word vectors vary little, flags much."""
+        # sentences: (sentences, inputs)
+        self.centre.copy_(sentences.mean(0))
+        spread = sentences.std(0)
+        self.spread.copy_(torch.where(spread > 1e-6, spread, torch.ones_like(spread)))
+
+    def begin_with(self, projection: Tensor) -> None:
+        """Lets the linear paths begin as the projection of the first inputs into a space, as a name gets there.
+
+        That from the first sentence, as far as the entity goes.
+        """
+        # projection: (some of the inputs, dimensions of each space)
+        assert self.direct is not None
+        assert self.opening is not None
+        size, dimensions = projection.shape
+        scaled = (projection * self.spread[:size, None]).T
+        scaled = scaled * (BEGIN / scaled.norm())  # (dimensions, some of the inputs)
+        with torch.no_grad():
+            self.direct.weight.zero_()  # (entity + aspect, inputs)
+            self.opening.weight.zero_()
+            self.direct.weight[:dimensions, :size] = scaled
+            self.direct.weight[dimensions:, :size] = scaled
+            self.opening.weight[:dimensions, :size] = scaled
+
+    def forward(self, sentences: Tensor, lengths: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        # sentences: (documents, sentences, inputs); lengths: (documents,), on the CPU; None if all are as long
+        sentences = self.dropout((sentences - self.centre) / self.spread)
+        states = self.reader(sentences, lengths)  # (documents, sentences, 2 hidden)
+        delta = self.delta(states)  # (documents, sentences, delta)
+        if self.norm is not None:
+            delta = self._normalised(delta, lengths)
+        delta = torch.tanh(delta)
+        entity, aspect = self.entity(delta), self.aspect(delta)  # (documents, sentences, entity), (..., aspect)
+        if self.direct is not None:
+            assert self.opening is not None
+            said = self.direct(sentences) + self.opening(sentences[:, :1])  # (documents, sentences, entity + aspect)
+            of_entity, of_aspect = said.split(self.halves, dim=-1)
+            entity, aspect = entity + of_entity, aspect + of_aspect
+        return (torch.tanh(entity), torch.tanh(aspect)) if self.sizes.bounded else (entity, aspect)
+
+    def _normalised(self, delta: Tensor, lengths: Tensor | None) -> Tensor:
+        """Normalised over the sentences of the batch, padding left out."""
+        assert self.norm is not None
+        if lengths is None:
+            return self.norm(delta.flatten(0, 1)).view_as(delta)
+        counted = present(lengths, delta.shape[1]).to(delta.device)  # (documents, sentences)
+        found = torch.zeros_like(delta)
+        found[counted] = self.norm(delta[counted]).to(found.dtype)
+        return found
+
+
+def _decoder(sizes: Sizes, outputs: int) -> nn.Module:
+    if not sizes.branch:
+        return nn.Linear(sizes.delta, outputs)
+    return nn.Sequential(nn.Linear(sizes.delta, sizes.branch), nn.Tanh(), Unit(), nn.Linear(sizes.branch, outputs))
+
+
+class Unit(nn.Module):
+    """Vectors to length 1."""
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        return vectors / (torch.linalg.vector_norm(vectors, dim=-1, keepdim=True) + 1e-8)
+
+
+class Blstm(nn.Module):
+    """An LSTM in each direction."""
+
+    def __init__(self, inputs: int, hidden: int) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(inputs, hidden, batch_first=True, bidirectional=True)
+
+    def forward(self, sentences: Tensor, lengths: Tensor | None) -> Tensor:
+        # sentences: (documents, sentences, inputs)
+        if lengths is None:
+            return self.lstm(sentences)[0]  # (documents, sentences, 2 hidden)
+        packed = pack_padded_sequence(sentences, lengths, batch_first=True, enforce_sorted=False)
+        return pad_packed_sequence(self.lstm(packed)[0], batch_first=True, total_length=sentences.shape[1])[0]
+
+
+class Transformer(nn.Module):
+    """Two layers of attention between sentences, which are told apart by sines of their place."""
+
+    def __init__(self, inputs: int, size: int) -> None:
+        super().__init__()
+        self.inputs = nn.Linear(inputs, size)
+        self.layers = nn.ModuleList(Attention(size) for _ in range(LAYERS))
+        self.norm = nn.LayerNorm(size)
+        self.size = size
+
+    def forward(self, sentences: Tensor, lengths: Tensor | None) -> Tensor:
+        # sentences: (documents, sentences, inputs)
+        states = self.inputs(sentences)  # (documents, sentences, size)
+        places = torch.cumsum(torch.ones_like(states[0, :, :1]), 0) - 1  # (sentences, 1)
+        steps = torch.arange(0, self.size, 2, device=states.device) * (-math.log(10_000) / self.size)
+        angles = places * torch.exp(steps)  # (sentences, size / 2)
+        states = states + torch.cat([torch.sin(angles), torch.cos(angles)], -1)
+        counted = None if lengths is None else present(lengths, states.shape[1]).to(states.device)
+        for layer in self.layers:
+            states = layer(states, counted)
+        return self.norm(states)  # (documents, sentences, size)
+
+
+class Attention(nn.Module):
+    """A layer of a transformer, normalised first. (torch's own cannot be exported for documents of any length.)"""
+
+    def __init__(self, size: int, dropout: float = 0.1) -> None:
+        super().__init__()
+        self.norms = nn.ModuleList([nn.LayerNorm(size), nn.LayerNorm(size)])
+        self.projections = nn.Linear(size, 3 * size)
+        self.output = nn.Linear(size, size)
+        self.dense = nn.Sequential(nn.Linear(size, 2 * size), nn.ReLU(), nn.Dropout(dropout), nn.Linear(2 * size, size))
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, states: Tensor, counted: Tensor | None) -> Tensor:
+        # states: (documents, sentences, size); counted: (documents, sentences)
+        parts = self.projections(self.norms[0](states)).chunk(3, dim=-1)  # queries, keys, values
+        q, k, v = (part.unflatten(-1, (HEADS, -1)).transpose(1, 2) for part in parts)
+        # each: (documents, heads, sentences, size / heads)
+        mask = None if counted is None else counted[:, None, None]  # (documents, 1, 1, sentences)
+        attended = nn.functional.scaled_dot_product_attention(q, k, v, mask)
+        states = states + self.dropout(self.output(attended.transpose(1, 2).flatten(-2)))
+        return states + self.dropout(self.dense(self.norms[1](states)))  # (documents, sentences, size)
+
+
+def present(lengths: Tensor, longest: int) -> Tensor:
+    """(documents, longest): true for what is no padding."""
+    return torch.arange(longest)[None] < lengths[:, None]
+
+
+class Whole(nn.Module):
+    """The network as it is exported: one document to the two halves of its sentences' vectors."""
+
+    def __init__(self, model: Cdv) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, sentences: Tensor) -> Tensor:
+        # sentences: (sentences, inputs)
+        entity, aspect = self.model(sentences[None])
+        halves = [half / torch.clamp(torch.linalg.vector_norm(half, dim=-1, keepdim=True), min=1e-12)
+                  for half in (entity[0], aspect[0])]  # fmt: skip
+        return torch.cat(halves, -1) / math.sqrt(2)  # (sentences, entity + aspect)

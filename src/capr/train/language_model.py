@@ -1,0 +1,118 @@
+"""A language model as the sentence encoder of a discourse model: as it comes, or trained with it.
+
+Reference: Arnold et al. (CDV), 2020, equation 9; Grundmann et al. (CAPR), section 3.4: in a first stage the language
+model stays as it is and its vectors are averaged; in a second everything learns, and the vector of [CLS] is taken.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from capr.documents import CaprError
+from capr.index.onnx import Floats
+from capr.models.bi import BiEncoder, Side
+from capr.search.models import shipped
+from capr.train.bases import Reader, load_encoder, load_tokenizer
+from capr.train.cdv_loop import Learned, features
+from capr.train.export import export
+from capr.train.objectives import autocast
+
+AT_ONCE = 128  # sentences
+KEPT = "torch"  # the folder of a trained model's weights
+
+
+class LanguageModel:
+    """Sentences to vectors of length 1.
+
+    Args:
+        base: the folder of a Hugging Face encoder or of one that was trained here, or `encoder`, the one that ships.
+        device: `cuda` or `cpu`.
+        pooling: `cls` or `mean`; empty for that of the manifest, `mean` if there is none.
+        pieces: word pieces that are read of a sentence, at most.
+    """
+
+    def __init__(self, base: str, device: str, pooling: str = "", pieces: int = 128) -> None:
+        folder = shipped(base) if base == "encoder" and not Path(base).is_dir() else Path(base)
+        if not folder.is_dir():
+            fix = "name the folder of a Hugging Face encoder, or of one that capr train bi has made"
+            raise CaprError(f"there is no encoder {base}. Fix: {fix}.")
+        manifest = folder / "manifest.json"
+        said = json.loads(manifest.read_text("utf-8")) if manifest.is_file() else {}
+        self.pooling, self.before = pooling or said.get("pooling", "mean"), said.get("passage", "")
+        self.device, self.name = device, folder.name
+        place = str(folder / KEPT if (folder / KEPT).is_dir() else folder)
+        encoder = load_encoder(place)
+        self.reader = Reader(load_tokenizer(place), encoder, device)
+        self.pieces = min(pieces, self.reader.longest)
+        self.model = BiEncoder(encoder, True, self.pooling).to(device).eval()
+        self.dimensions: int = encoder.config.hidden_size
+
+    def encoded(self, texts: Sequence[str]) -> Tensor:
+        """(texts, dimensions), to learn by."""
+        parts, back = self.reader.read_parts([self.before + text for text in texts], self.pieces, AT_ONCE)
+        with autocast(self.device):
+            vectors = torch.cat([self.model.passage(**part) for part in parts])
+        return nn.functional.normalize(vectors.float(), dim=-1)[back]
+
+    @torch.no_grad()
+    def vectors(self, texts: Sequence[str]) -> Floats:
+        """(texts, dimensions)."""
+        if not texts:
+            return np.zeros((0, self.dimensions), np.float32)
+        found: Floats = self.encoded(texts).cpu().numpy()
+        return found
+
+    def save(self, folder: Path) -> None:
+        """Writes an encoder's folder; see `capr.index.onnx`."""
+        names = self.reader.names
+        example = tuple(torch.ones(2, 8, dtype=torch.long) for _ in names)
+        side = Side(self.model.cpu().float().eval(), self.model.passage_encoder, names)
+        export(side, example, {name: {0: "texts", 1: "pieces"} for name in names}, folder)
+        (folder / "model.fp32.onnx").unlink()
+        self.reader.tokenizer.save(str(folder / "tokenizer.json"))
+        manifest = {
+            "name": self.name, "kind": "encoder", "dimensions": self.dimensions, "pooling": self.pooling,
+            "pieces": self.pieces, "passage": self.before,
+        }  # fmt: skip
+        (folder / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n", "utf-8")
+
+
+@dataclass
+class Tuned(Learned):
+    """A run in which the language model learns, too: it reads the first and `window` more sentences, from anywhere."""
+
+    language: LanguageModel | None = None
+    window: int = 48
+
+    @property
+    def module(self) -> nn.Module:
+        assert self.language is not None
+        return nn.ModuleList([self.model, self.language.model])
+
+    def refresh(self) -> None:
+        assert self.language is not None
+        self.language.model.eval()
+        self.features = features(self.lessons, self.language.vectors)
+
+    def parts(self, chosen: Sequence[int], draw: np.random.Generator) -> list[list[int]]:
+        found = []
+        for i in chosen:
+            count = len(self.lessons[i].sentences)
+            begin = int(draw.integers(1, max(2, count - self.window + 1)))
+            found.append([0, *range(begin, min(count, begin + self.window))])
+        return found
+
+    def read(self, chosen: Sequence[int], parts: Sequence[list[int]]) -> list[Tensor]:
+        assert self.language is not None
+        texts = [[self.lessons[i].sentences[k] for k in part] for i, part in zip(chosen, parts, strict=True)]
+        vectors = self.language.encoded([text for some in texts for text in some])
+        flags = [torch.tensor(self.lessons[i].flags)[part] for i, part in zip(chosen, parts, strict=True)]
+        split = vectors.split([len(some) for some in texts])
+        return [torch.cat([one, some.to(one)], 1) for one, some in zip(split, flags, strict=True)]

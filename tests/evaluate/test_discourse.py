@@ -1,0 +1,140 @@
+"""Discourse models in the tests of CDV: passages in their documents, matches, answers without boundaries."""
+
+import json
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from capr.cli import typer_app
+from capr.documents import CaprError, Document, Span
+from capr.evaluate import medquad
+from capr.evaluate.discourse import DiscourseScorer, passage_vector
+from capr.evaluate.hidden import best_of, f1, hidden
+from capr.evaluate.matches import matches, shares
+from capr.evaluate.measures import measure
+from capr.evaluate.task import Asked, Task
+from capr.index.discourse import DiscourseManifest
+from capr.index.protocol import EncoderIdentity
+from capr.segment import sentences
+
+TEXT = "Gout hurts.\nIt swells.\nColchicine helps gout.\nRest helps.\n"
+NAMES = ("gout", "asthma"), ("symptoms", "treatment")
+SIGNS = {"symptoms": ("hurt", "swell", "wheeze"), "treatment": ("help", "inhale")}
+
+
+class Knowing:
+    """A discourse model that knows the subject of a text by its first word, and aspects by their signs."""
+
+    identity = EncoderIdentity("knowing", "", 4, "")
+    manifest = DiscourseManifest("knowing", "cdv", 4, ("mean",), "names", threshold=0.5)
+
+    def __init__(self):
+        self.read = []
+
+    def sentences(self, document):
+        self.read.append(document.id)
+        spans = sentences(document.text)
+        rows = []
+        for span in spans:
+            entity = [float(document.text.lower().startswith(name)) for name in NAMES[0]]
+            aspect = [float(any(sign in document[span].lower() for sign in SIGNS[name])) for name in NAMES[1]]
+            rows.append([*entity, *aspect])
+        return spans, (np.array(rows, np.float32) / np.sqrt(2)).reshape(-1, 4)
+
+    def query(self, entity, aspect):
+        halves = [float(entity.lower() == name) for name in NAMES[0]] + [float(aspect == name) for name in NAMES[1]]
+        return (np.array(halves) / np.sqrt(2)).astype(np.float32)
+
+
+@pytest.fixture
+def task():
+    documents = {"a": Document("a", TEXT), "b": Document("b", "Asthma wheezes.\nInhale.\nHelp is near.\n")}
+    spans = {"a1": ("a", Span(0, 23)), "a2": ("a", Span(23, 58)), "b1": ("b", Span(0, 16)), "b2": ("b", Span(16, 38))}
+    passages = {id: documents[document][span] for id, (document, span) in spans.items()}
+    asked = [
+        Asked(f"{entity} {aspect}", entity, aspect, "", frozenset({id}), tuple(passages), {"aspect": aspect})
+        for id, entity, aspect in (
+            ("a1", "Gout", "symptoms"),
+            ("a2", "Gout", "treatment"),
+            ("b1", "Asthma", "symptoms"),
+        )
+    ]
+    return Task("small", passages, asked, documents=documents, spans=spans)
+
+
+def test_a_passage_scores_as_the_mean_of_its_sentences(task):
+    model = Knowing()
+    run = DiscourseScorer(model).run(task, "tuple", lambda done, total: None)
+    assert model.read == ["a", "b"]  # each document once
+    assert run["Gout treatment"] == pytest.approx({"a1": 0.5, "a2": 1.0, "b1": 0.0, "b2": 0.5})
+
+
+def test_questions_and_bare_passages_are_refused(task):
+    scorer = DiscourseScorer(Knowing())
+    with pytest.raises(CaprError, match="--queries tuple"):
+        scorer.run(task, "question", lambda done, total: None)
+    with pytest.raises(CaprError, match="without their documents"):
+        scorer.run(Task("bare", task.passages, task.asked), "tuple", lambda done, total: None)
+
+
+def test_a_passage_between_sentences():
+    vectors = np.eye(2, dtype=np.float32)
+    spans = [Span(0, 10), Span(11, 20)]
+    assert passage_vector(spans, vectors, Span(0, 20)).tolist() == [0.5, 0.5]
+    assert passage_vector(spans, vectors, Span(3, 5)).tolist() == [1, 0]
+    assert passage_vector(spans, vectors, Span(30, 40)).tolist() == [0, 0]
+
+
+def test_what_the_first_passage_matches(task):
+    run = {
+        "Gout symptoms": {"a1": 1.0, "a2": 0.0},
+        "Gout treatment": {"a1": 1.0, "b1": 0.0},
+        "Asthma symptoms": {"a1": 1.0},
+    }
+    found = matches(task, run)
+    assert found == {"Gout symptoms": "both", "Gout treatment": "entity", "Asthma symptoms": "aspect"}
+    assert shares(found) == {"both": 1 / 3, "entity": 1 / 3, "aspect": 1 / 3, "neither": 0}
+    assert matches(task, {"Gout symptoms": {"b2": 1.0}})["Gout symptoms"] == "neither"
+    assert measure(task, run, "m", "tuple").as_json()["matches"]["both"] == 1 / 3
+
+
+def test_answers_are_cut_out_where_no_boundaries_are_given(task):
+    runs, windows, headings = hidden(task, Knowing())
+    assert runs.way == "runs"
+    assert runs.anywhere == runs.in_document == pytest.approx(1.0, abs=0.02)
+    assert windows.anywhere < runs.anywhere
+    assert headings.in_document < runs.in_document
+
+
+def test_f1_of_characters():
+    assert f1(Span(0, 4), Span(0, 4)) == 1
+    assert f1(Span(0, 0), Span(0, 4)) == 0
+    assert best_of([(0, 1), (1, 3)], np.array([0.1, 0.5, 0.7], np.float32)).first == 1
+    assert best_of([], np.zeros(0, np.float32)).last == 0
+
+
+def test_passages_of_medquad_know_their_places(small_medquad):
+    task = medquad.load(small_medquad)
+    for id, (document, span) in task.spans.items():
+        assert task.documents[document][span] == task.passages[id]
+
+
+def test_the_command(small_medquad, monkeypatch, tmp_path):
+    folder = tmp_path / "cdv"
+    folder.mkdir()
+    (folder / "manifest.json").write_text(json.dumps({"kind": "cdv"}))
+    monkeypatch.setattr("capr.evaluate.scorers.load_discourse", lambda folder: Knowing())
+    monkeypatch.setattr("capr.index.discourse.load_discourse", lambda folder: Knowing())
+    given = ["evaluate", "medquad", "--data", str(small_medquad), "--model", str(folder), "--json"]
+    plot = tmp_path / "plot.svg"
+    found = CliRunner().invoke(typer_app, [*given, "--plot", str(plot), "--per-query", str(tmp_path / "q.jsonl")])
+    assert found.exit_code == 0, found.output
+    report = json.loads(found.output)
+    assert sum(report["matches"].values()) == pytest.approx(1)
+    assert "match" in json.loads((tmp_path / "q.jsonl").read_text().splitlines()[0])
+    assert plot.stat().st_size > 1000
+    cut = CliRunner().invoke(typer_app, [*given, "--boundaries", "hidden"])
+    assert [json.loads(line)["cut"] for line in cut.output.splitlines()] == ["runs", "windows", "headings"]
+    wrong = CliRunner().invoke(typer_app, [*given, "--boundaries", "shown"])
+    assert "--boundaries knows no 'shown'" in str(wrong.exception)

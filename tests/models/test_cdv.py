@@ -1,0 +1,171 @@
+"""The discourse model: each equation against plain numpy, and documents of any length."""
+
+import numpy as np
+import pytest
+import torch
+
+from capr.models.cdv import CODE, OURS, PAPER, Cdv, Sizes, Whole, present
+from capr.train.losses import distances, element_wise, smoothed, softmax_over
+
+SMALL = Sizes(hidden=5, delta=6, bounded=True, direct=False)
+
+
+def sigmoid(x):
+    return 1 / (1 + np.exp(-x))
+
+
+def lstm(x, weights, states, bias):
+    """(sentences, hidden), by the formulas of an LSTM: input, forget, cell and output gate, in torch's order."""
+    size = states.shape[1]
+    h, c, found = np.zeros(size), np.zeros(size), []
+    for row in x:
+        i, f, g, o = np.split(weights @ row + states @ h + bias, 4)
+        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
+        h = sigmoid(o) * np.tanh(c)
+        found.append(h)
+    return np.array(found)
+
+
+def both(model, x):
+    """h_t of equation 11: the states of both directions, joined."""
+    w = {name: value.detach().numpy().astype(float) for name, value in model.reader.lstm.named_parameters()}
+    forward = lstm(x, w["weight_ih_l0"], w["weight_hh_l0"], w["bias_ih_l0"] + w["bias_hh_l0"])
+    back = "_reverse"
+    bias = w["bias_ih_l0" + back] + w["bias_hh_l0" + back]
+    backward = lstm(x[::-1], w["weight_ih_l0" + back], w["weight_hh_l0" + back], bias)[::-1]
+    return np.concatenate([forward, backward], 1)
+
+
+def dense(layer, x):
+    return x @ layer.weight.detach().numpy().T.astype(float) + layer.bias.detach().numpy()
+
+
+def sentences(count, size=4, seed=0):
+    return torch.from_numpy(np.random.default_rng(seed).normal(size=(count, size)).astype(np.float32))
+
+
+def test_equations_11_and_12():
+    torch.manual_seed(0)
+    model, x = Cdv(4, 3, 2, SMALL).eval(), sentences(7)
+    delta = np.tanh(dense(model.delta, both(model, x.numpy())))
+    entity, aspect = (half[0].detach().numpy() for half in model(x[None]))
+    np.testing.assert_allclose(entity, np.tanh(dense(model.entity, delta)), atol=1e-5)
+    np.testing.assert_allclose(aspect, np.tanh(dense(model.aspect, delta)), atol=1e-5)
+
+
+def test_branches_of_the_code():
+    torch.manual_seed(0)
+    model, x = Cdv(4, 3, 2, Sizes(5, 6, branch=4, bounded=True, direct=False)).eval(), sentences(3)
+    delta = np.tanh(dense(model.delta, both(model, x.numpy())))
+    branch = np.tanh(dense(model.entity[0], delta))
+    branch = branch / np.linalg.norm(branch, axis=1, keepdims=True)
+    np.testing.assert_allclose(
+        model(x[None])[0][0].detach().numpy(), np.tanh(dense(model.entity[3], branch)), atol=1e-5
+    )
+
+
+def test_words_count_directly():
+    torch.manual_seed(0)
+    model, x = Cdv(4, 3, 2, Sizes(5, 6)).eval(), sentences(3)
+    model.standardise(x)
+    read = ((x - x.mean(0)) / x.std(0)).numpy()
+    delta = np.tanh(dense(model.delta, both(model, read)))
+    said = read @ model.direct.weight.detach().numpy().T
+    said = said + read[0] @ model.opening.weight.detach().numpy().T
+    entity, aspect = (half[0].detach().numpy() for half in model(x[None]))
+    np.testing.assert_allclose(entity, dense(model.entity, delta) + said[:, :3], atol=1e-5)
+    np.testing.assert_allclose(aspect, dense(model.aspect, delta) + said[:, 3:], atol=1e-5)
+
+
+def test_a_linear_path_can_begin_as_a_projection():
+    model, x = Cdv(4, 2, 2, Sizes(5, 6)), sentences(6)
+    model.standardise(x)
+    projection = sentences(3, 2, 1)
+    model.begin_with(projection)
+    said = model.direct((x - model.centre) / model.spread).detach()
+    wanted = (x[:, :3] - x[:, :3].mean(0)) @ projection
+    cosines = torch.nn.functional.cosine_similarity(said[:, 2:], wanted)
+    assert torch.allclose(cosines, torch.ones(6), atol=1e-5)
+    assert torch.equal(model.opening.weight[:2], model.direct.weight[:2])
+    assert not model.opening.weight[2:].any()
+
+
+def test_published_sizes():
+    def parameters(sizes, outputs=128):
+        with torch.device("meta"):
+            model = Cdv(307, outputs, outputs, sizes)
+        return {name: tuple(value.shape) for name, value in model.named_parameters()}
+
+    paper, code = parameters(PAPER), parameters(CODE)
+    assert paper["delta.weight"] == (256, 1024)
+    assert paper["entity.weight"] == (128, 256)
+    assert code["delta.weight"] == (512, 2048)
+    assert code["aspect.0.weight"] == (*code["aspect.3.weight"][:1], 512)
+    assert parameters(OURS)["reader.lstm.weight_hh_l0"] == (1024, 256)
+
+
+@pytest.mark.parametrize("sizes", [OURS, PAPER, CODE, Sizes(8, 8, over="transformer")], ids=["ours", "paper", "code", "transformer"])  # fmt: skip
+def test_padding_changes_nothing(sizes):
+    torch.manual_seed(0)
+    model = Cdv(4, 3, 2, sizes).eval()
+    short, long = sentences(1), sentences(6, seed=1)
+    padded = torch.nn.utils.rnn.pad_sequence([short, long], batch_first=True)
+    entity, aspect = model(padded, torch.tensor([1, 6]))
+    for row, document in enumerate((short, long)):
+        alone = model(document[None])
+        assert torch.allclose(entity[row, : len(document)], alone[0][0], atol=1e-5)
+        assert torch.allclose(aspect[row, : len(document)], alone[1][0], atol=1e-5)
+
+
+@pytest.mark.parametrize("count", [1, 5000])
+def test_documents_of_any_length(count):
+    vectors = Whole(Cdv(4, 3, 2, SMALL).eval())(sentences(count)).detach()
+    assert vectors.shape == (count, 5)
+    for half in (vectors[:, :3], vectors[:, 3:]):
+        assert torch.allclose(half.norm(dim=1), torch.full((count,), 0.5**0.5), atol=1e-5)
+
+
+def test_present():
+    assert present(torch.tensor([1, 3]), 3).tolist() == [[True, False, False], [True, True, True]]
+
+
+def halves(seed):
+    return sentences(4, 3, seed), sentences(4, 2, seed + 1)
+
+
+def test_equation_12_and_17():
+    found, wanted = halves(1), halves(3)
+    counted = torch.ones(4), torch.tensor([1.0, 0, 1, 0.1])
+    apart = [
+        np.linalg.norm((f - w).numpy(), axis=1) * c.numpy() for f, w, c in zip(found, wanted, counted, strict=True)
+    ]
+    total = apart[0] + apart[1]
+    assert distances(found, wanted, counted).item() == pytest.approx(total.mean(), abs=1e-5)
+    assert smoothed(found, wanted, counted).item() == pytest.approx(
+        (np.sqrt(1 + (total / 4) ** 2) - 1).mean(), abs=1e-5
+    )
+
+
+def test_the_loss_of_the_code():
+    found, wanted = halves(1), halves(3)
+    counted = torch.ones(4), torch.zeros(4)
+    gap = (found[0] - wanted[0]).numpy()
+    assert element_wise(found, wanted, counted).item() == pytest.approx(
+        (4 * (np.sqrt(1 + (gap / 2) ** 2) - 1)).sum(), abs=1e-4
+    )
+
+
+def test_a_distance_of_zero_can_be_learned_from():
+    found = sentences(2, 3).requires_grad_(), sentences(2, 2).requires_grad_()
+    distances(found, tuple(half.detach().clone() for half in found), (torch.ones(2), torch.ones(2))).backward()
+    assert torch.isfinite(found[0].grad).all()
+
+
+def test_softmax_over_labels():
+    vectors, labels = sentences(3, 4), torch.nn.functional.normalize(sentences(5, 4, 1))
+    rows, columns, shares = torch.tensor([0, 0, 2]), torch.tensor([1, 4, 2]), torch.tensor([0.5, 0.5, 1.0])
+    v = vectors.numpy() / np.linalg.norm(vectors.numpy(), axis=1, keepdims=True)
+    logits = v @ labels.numpy().T / 0.1
+    likely = logits - np.log(np.exp(logits).sum(1, keepdims=True))
+    wanted = -(0.5 * likely[0, 1] + 0.5 * likely[0, 4] + likely[2, 2]) / 2
+    assert softmax_over(vectors, labels, rows, columns, shares, 0.1).item() == pytest.approx(wanted, abs=1e-4)

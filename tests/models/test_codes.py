@@ -1,0 +1,64 @@
+"""The spaces of the paper: Bloom codes by hand, and each equation against plain numpy."""
+
+import numpy as np
+import pytest
+import torch
+
+from capr.models.codes import BITS, CodeNetwork, bloom, bp_mll, murmur3
+
+
+@pytest.mark.parametrize(
+    ("text", "first", "second"),
+    [  # of the reference implementation
+        ("", 0, 0),
+        ("hello", 0xCBD8A7B341BD9B02, 0x5B1E906A48AE1D19),
+        ("hello, world", 0x342FAC623A5EBC8E, 0x4CDCBC079642414D),
+        ("The quick brown fox jumps over the lazy dog.", 0xCD99481F9EE902C9, 0x695DA1A38987B6E7),
+    ],
+)
+def test_murmur3(text, first, second):
+    assert murmur3(text.encode()) == (first, second)
+
+
+def test_bloom_code_by_hand():
+    h1, h2 = 0xCBD8A7B341BD9B02, 0x5B1E906A48AE1D19  # of "hello"
+    wanted = {(h1 + i * h2) % 2**64 % 1024 for i in range(5)}
+    assert wanted == {
+        0x302,
+        (0x302 + 0x119) % 1024,
+        (0x302 + 2 * 0x119) % 1024,
+        (0x302 + 3 * 0x119) % 1024,
+        (0x302 + 4 * 0x119) % 1024,
+    }
+    assert set(bloom(["hello"]).nonzero().flatten().tolist()) == wanted
+    both = bloom(["hello", "world"])
+    assert torch.equal(both, torch.maximum(bloom(["hello"]), bloom(["world"])))
+    assert bloom([]).sum() == 0
+    assert len(both) == BITS
+
+
+def test_bp_mll_is_the_mean_over_all_pairs():
+    outputs = torch.rand(3, 6, generator=torch.Generator().manual_seed(0))
+    wanted = torch.tensor([[1.0, 0, 0, 1, 0, 0], [0, 1, 0, 0, 0, 0], [1, 1, 1, 1, 1, 0]])
+    total = 0.0
+    for o, y in zip(outputs.numpy(), wanted.numpy(), strict=True):
+        pairs = [np.exp(-(o[k] - o[j])) for k in range(6) for j in range(6) if y[k] and not y[j]]
+        total += np.mean(pairs) / 3
+    assert bp_mll(outputs, wanted).item() == pytest.approx(total, abs=1e-5)
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_embedding_is_made_of_the_end_states(dense):
+    torch.manual_seed(0)
+    model = CodeNetwork(4, 3, dense).eval()
+    words = torch.randn(1, 5, 4)
+    states = model.lstm(words)[0][0]  # (words, 2 size)
+    forward, backward = states[-1, :3].detach().numpy(), states[0, 3:].detach().numpy()
+    wanted = (forward + backward) / 2  # equation 4
+    if dense:
+        joined = np.concatenate([forward, backward])
+        wanted = np.tanh(model.dense.weight.detach().numpy() @ joined + model.dense.bias.detach().numpy())
+    np.testing.assert_allclose(model.embedding(words)[0].detach().numpy(), wanted, atol=1e-6)
+    padded = torch.cat([words, torch.randn(1, 3, 4)], 1)
+    np.testing.assert_allclose(model.embedding(padded, torch.tensor([5]))[0].detach().numpy(), wanted, atol=1e-6)
+    assert model(words).shape == (1, BITS)

@@ -1,0 +1,300 @@
+"""Discourse models are trained from documents, by the command, and read without torch."""
+
+import json
+import math
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import capr
+from capr.annotate.mentions import annotator
+from capr.cli import typer_app
+from capr.documents import CaprError, Document
+from capr.index.discourse import is_discourse, load_discourse
+from capr.index.subwords import read_glove, words_of
+from capr.models.cdv import Sizes
+from capr.supervise.labels import Labeller
+from capr.train.cdv import Sources, train
+from capr.train.cdv_loop import Targets, Wanted, balances
+from capr.train.cdv_recipe import OURS, PAPER
+from capr.train.discourses import Discourses, Lesson
+from capr.train.loop import Schedule
+
+DISEASES = (
+    "asthma", "gout", "measles", "malaria", "rabies", "cholera", "mumps", "leprosy", "scurvy", "anthrax", "tetanus",
+    "psoriasis", "epilepsy", "lupus", "dengue", "typhus",
+)  # fmt: skip
+SAID = {
+    "Symptoms": ("wheeze", "cough", "pain", "fever", "rash", "swelling"),
+    "Treatment": ("tablets", "rest", "surgery", "drops", "colchicine", "oxygen"),
+    "Prognosis": ("recovery", "survival", "death", "years", "outcome", "relapse"),
+}
+FILLER = ("often", "people", "there", "patients", "usually", "cases", "many", "some", "most", "then")
+
+
+def article(disease, number):
+    draw = random.Random(f"{disease} {number}")
+
+    def sentence(words, subject):
+        return f"{subject} {' '.join(draw.sample(words, 3))} {' '.join(draw.sample(FILLER, 4))}.".capitalize()
+
+    sections = [
+        {"heading": heading, "text": " ".join(sentence(words, draw.choice([disease, "it", "it"])) for _ in range(4))}
+        for heading, words in SAID.items()
+    ]
+    abstract = f"{disease.title()} is a disease of {' '.join(draw.sample(FILLER, 4))} people."
+    return {"id": f"{disease}-{number}", "title": disease.title(), "abstract": abstract, "sections": sections}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    """Articles, word vectors, and the names of two diseases that are held out."""
+    folder = tmp_path_factory.mktemp("world")
+    articles = [article(disease, number) for number in range(4) for disease in DISEASES]
+    (folder / "articles.jsonl").write_text("".join(json.dumps(one) + "\n" for one in articles))
+    texts = [part["text"] for one in articles for part in one["sections"]] + list(DISEASES)
+    known = sorted(
+        {word for text in texts for word in words_of(text)} | {"symptoms", "treatment", "prognosis", "signs"}
+    )
+    vectors = np.random.default_rng(0).normal(size=(len(known), 24))
+    rows = (f"{word} {' '.join(f'{value:.4f}' for value in row)}\n" for word, row in zip(known, vectors, strict=True))
+    (folder / "glove.txt").write_text("".join(rows))
+    (folder / "without.txt").write_text("Gout\nLupus\n")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def trained(world):
+    """The folder that the command makes, and what it said."""
+    out = world / "cdv"
+    said = CliRunner().invoke(
+        typer_app,
+        ["train", "cdv", str(world / "articles.jsonl"), "-o", str(out), "--vectors", str(world / "glove.txt"),
+         "--without", str(world / "without.txt"), "--epochs", "12", "--batch", "4", "--learning-rate", "3e-3",
+         "--device", "cpu", "--licence", "CC0"],
+    )  # fmt: skip
+    assert said.exit_code == 0, said.output
+    return out, said.output
+
+
+def documents(world):
+    return list(capr.read(world / "articles.jsonl"))
+
+
+def labelled(world, **options):
+    return Discourses.read(documents(world), Labeller(annotator(False), **options))
+
+
+def test_sentences_are_about_the_title_and_the_headings(world):
+    discourses = labelled(world)
+    lesson = discourses.lessons[0]
+    assert lesson.sentences[0].startswith("Asthma is a disease")
+    assert [discourses.entities[numbers[0]][0] for numbers in lesson.entities] == ["Asthma"] * 13
+    names = [discourses.aspects[numbers[0]][0] for numbers in lesson.aspects]
+    assert names == ["description"] + ["signs and symptoms"] * 4 + ["treatment"] * 4 + ["prognosis"] * 4
+    assert lesson.flags[0] == [1, 1, 0, 0, 0, 1, 0]
+    assert lesson.passages == [0] + [1] * 4 + [2] * 4 + [3] * 4
+
+
+def test_what_is_held_out_is_left_out_under_all_its_names(world):
+    assert (
+        len(labelled(world, held_out={"gouty arthritis", "Lupus"}, aliases={"Gout": ["gouty arthritis"]}).lessons) == 56
+    )
+    by_vocabulary = labelled(world, held_out={"Varicose veins", "rubeola"})  # the vocabulary knows it as measles
+    assert "Measles" not in {name for names in by_vocabulary.entities for name in names}
+
+
+def test_texts_of_a_test_are_not_learned_from(world):
+    text = documents(world)[0].text.split("\n")[0]
+    discourses = labelled(world, held_out_texts=[text])
+    assert discourses.lessons[0].passages[0] == -1
+    assert discourses.lessons[0].aspects[0] == []
+    assert text not in set(discourses.texts)
+
+
+def test_discourses_are_kept(world, tmp_path):
+    discourses = labelled(world)
+    discourses.save(tmp_path / "a.discourses.gz")
+    assert Discourses.load(tmp_path / "a.discourses.gz") == discourses
+    learn, held = discourses.split(0.1, 1)
+    assert len(held.lessons) == 6
+    assert not {lesson.id for lesson in learn.lessons} & {lesson.id for lesson in held.lessons}
+    (tmp_path / "a.discourses.gz").write_bytes(b"none")
+    with pytest.raises(CaprError, match="cannot be read"):
+        Discourses.load(tmp_path / "a.discourses.gz")
+
+
+def test_aspects_of_few_documents_are_left_out():
+    lessons = [
+        Lesson(str(n), ["a", "b"], [[0] * 7] * 2, [[0], [0]], [[k], [9]], [0, 0]) for n in range(3) for k in range(9)
+    ]
+    lessons.append(Lesson("x", ["a"], [[0] * 7], [[0]], [[10]], [0]))
+    found = Discourses(lessons, [["e"]], [[str(n)] for n in range(11)]).with_usual_aspects()
+    assert found.aspects == [[str(n)] for n in range(10)]
+    assert found.lessons[-1].aspects == [[]]
+
+
+def test_targets_of_equation_16():
+    labels = np.eye(3, dtype=np.float32)
+    import torch
+
+    wanted = Wanted([[0, 1], [], [2]], "cpu")
+    np.testing.assert_allclose(
+        wanted.vectors(torch.from_numpy(labels)), [[math.sqrt(0.5), math.sqrt(0.5), 0], [0, 0, 0], [0, 0, 1]], atol=1e-6
+    )
+    assert wanted.counted.tolist() == [1, 0, 1]
+    assert Wanted([[0, 1], [], [2]], "cpu", [0.1, 0.5, 0.2]).counted.tolist() == pytest.approx([0.5, 0, 0.2])
+
+
+def test_names_are_drawn():
+    class Space:
+        dimensions = 1
+
+        def vectors(self, names):
+            return np.array([[float(name)] for name in names], np.float32)
+
+    targets = Targets([["1", "2"], ["3"]], Space(), "cpu")
+    assert targets.usual.flatten().tolist() == [1, 3]
+    drawn = {tuple(targets.drawn(np.random.default_rng(seed)).flatten().tolist()) for seed in range(20)}
+    assert drawn == {(1, 3), (2, 3)}
+
+
+def test_frequent_aspects_count_less(world):
+    discourses = labelled(world)
+    entities, aspects = balances(discourses)
+    assert set(entities) == {1.0}
+    counts = np.zeros(len(aspects))
+    for lesson in discourses.lessons:
+        for numbers in lesson.aspects:
+            counts[numbers] += 1
+    share = counts / counts.sum()
+    assert aspects == pytest.approx([min(1, 0.03 / math.sqrt(one)) for one in share])
+
+
+def test_training_ends_above_chance(trained):
+    out, said = trained
+    card = json.loads((out / "training.json").read_text())
+    assert card["scores"]["R@1"] > 0.3  # by chance one of twelve
+    assert card["licence"] == "CC0"
+    assert card["data"]["documents"] == 56
+    assert "8 documents and passages left out" in said
+    assert sorted(path.name for path in out.iterdir()) == [
+        "README.md", "manifest.json", "model.onnx", "names.npz", "training.discourses.gz", "training.json", "words.npz",
+    ]  # fmt: skip
+
+
+def test_a_trained_model_finds_the_sentences(trained):
+    out, _ = trained
+    assert is_discourse(out)
+    model = load_discourse(out)
+    text = "Mumps pain fever rash often.\nIt wheeze cough often many.\nIt surgery rest tablets then.\n"
+    spans, vectors = model.sentences(Document("x", text))
+    assert vectors.shape == (3, 48)
+    assert len(spans) == 3
+    np.testing.assert_allclose(np.linalg.norm(vectors[:, :24], axis=1), [0.5**0.5] * 3, atol=1e-5)
+    symptoms, treatment = vectors @ model.query("", "Symptoms"), vectors @ model.query("", "treatment")
+    assert symptoms[:2].min() > symptoms[2]
+    assert treatment[2] > treatment[:2].max()
+
+
+def test_queries(trained):
+    model = load_discourse(trained[0])
+    both, entity, aspect, none = (
+        model.query(*given) for given in (("mumps", "signs"), ("mumps", ""), ("", "signs"), ("", ""))
+    )
+    np.testing.assert_allclose(both, entity + aspect, atol=1e-6)
+    assert not entity[24:].any()
+    assert not aspect[:24].any()
+    assert not none.any()
+    assert np.linalg.norm(entity) == pytest.approx(1.3 / math.sqrt(2), abs=1e-5)
+    assert np.isfinite(model.query("no such disease", "dawn song")).all()  # unknown names are encoded on the fly
+
+
+def test_documents_of_any_length(trained):
+    model = load_discourse(trained[0])
+    for text, count in (("", 0), ("Gout.", 1), ("It hurts. " * 5000, 5000)):
+        spans, vectors = model.sentences(Document("x", text))
+        assert len(spans) == count
+        assert vectors.shape == (count, 48)
+        assert np.isfinite(vectors).all()
+
+
+def test_resumed_it_is_the_same(world, tmp_path):
+    discourses, vectors = labelled(world), read_glove(world / "glove.txt")
+    recipe = replace(OURS, sizes=Sizes(8, 8), dimensions=8)
+    schedule = Schedule(epochs=2, batch=8, learning_rate=1e-3, device="cpu", patience=0)
+
+    class StopError(Exception):
+        pass
+
+    validated = []
+
+    def stop(stage, report):
+        if validated:  # so that the checkpoint of the first epoch is there
+            raise StopError
+        if report.scores:
+            validated.append(report)
+
+    whole = train(discourses, recipe, schedule, tmp_path / "whole", Sources(vectors))
+    with pytest.raises(StopError):
+        train(discourses, recipe, schedule, tmp_path / "part", Sources(vectors), told=stop)
+    assert (tmp_path / "part" / "checkpoint.pt").is_file()
+    assert train(discourses, recipe, schedule, tmp_path / "part", Sources(vectors), resume=True) == whole
+    for name in ("model.onnx", "words.npz"):
+        assert (tmp_path / "part" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_the_recipe_of_the_paper(world, tmp_path):
+    recipe = replace(PAPER, sizes=replace(PAPER.sizes, hidden=8, delta=8), dimensions=16)
+    schedule = Schedule(epochs=2, batch=8, learning_rate=1e-3, device="cpu")
+    described = [(("King's evil", "scrofula"), "a painful swelling")]
+    train(labelled(world), recipe, schedule, tmp_path, Sources(read_glove(world / "glove.txt"), descriptions=described))
+    model = load_discourse(tmp_path)
+    assert model.manifest.space == "codes"
+    known, alias, unseen = (model.query(name, "")[:16] for name in ("king's evil", "Scrofula", "asthma attack"))
+    np.testing.assert_array_equal(known, alias)
+    assert np.linalg.norm(unseen) == pytest.approx(0.5**0.5, abs=1e-5)
+    assert not np.allclose(known, unseen)
+    assert model.sentences(Document("x", "Gout hurts. It swells."))[1].shape == (2, 32)
+
+
+def test_too_few_documents(world, tmp_path):
+    few = Discourses(labelled(world).lessons[:3])
+    with pytest.raises(CaprError, match="too few"):
+        train(few, OURS, Schedule(), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--recipe", "mine"], "--recipe knows no 'mine'"),
+        (["--over", "gru"], "--over knows no 'gru'"),
+        (["--space", "outer"], "--space knows no 'outer'"),
+        (["--tune", "1"], "there is none"),
+        (["--vectors", "none.txt"], "there is no none.txt"),
+        (["--device", "tpu"], "--device knows no 'tpu'"),
+        (["--space", "encoder"], "needs one"),
+    ],
+)
+def test_what_the_command_does_not_understand(world, tmp_path, options, said):
+    found = CliRunner().invoke(
+        typer_app, ["train", "cdv", str(world / "articles.jsonl"), "-o", str(tmp_path / "x"), "--epochs", "1", *options]
+    )
+    assert isinstance(found.exception, CaprError)
+    assert said in str(found.exception)
+
+
+def test_a_language_model_reads_the_sentences_and_is_tuned(world, tmp_path, bert):
+    recipe = replace(OURS, sizes=Sizes(8, 8, over="transformer"), dimensions=8)
+    schedule = Schedule(epochs=1, batch=8, learning_rate=1e-3, device="cpu")
+    sources = Sources(read_glove(world / "glove.txt"), str(bert), tuning=replace(schedule, learning_rate=1e-4))
+    train(labelled(world), recipe, schedule, tmp_path, sources)
+    model = load_discourse(tmp_path)
+    assert model.manifest.sentences == ("encoder",)
+    assert json.loads((tmp_path / "sentences" / "manifest.json").read_text())["pooling"] == "cls"
+    spans, vectors = model.sentences(Document("x", "Gout pain. " * 500))
+    assert vectors.shape == (500, 16)
+    assert len(spans) == 500
