@@ -16,6 +16,7 @@ from capr.documents import CaprError, Document
 from capr.index.discourse import is_discourse, load_discourse
 from capr.index.subwords import read_glove, words_of
 from capr.models.cdv import Sizes
+from capr.search.models import shipped
 from capr.supervise.labels import Labeller
 from capr.train.cdv import Sources, train
 from capr.train.cdv_loop import Targets, Wanted, balances
@@ -298,3 +299,20 @@ def test_a_language_model_reads_the_sentences_and_is_tuned(world, tmp_path, bert
     spans, vectors = model.sentences(Document("x", "Gout pain. " * 500))
     assert vectors.shape == (500, 16)
     assert len(spans) == 500
+
+
+@pytest.mark.shipped
+def test_the_encoder_that_ships_reads_sentences_and_queries_as_it_is(world, tmp_path):
+    recipe = replace(OURS, sizes=Sizes(8, 8), space="encoder")
+    schedule = Schedule(epochs=1, batch=8, learning_rate=1e-3, device="cpu")
+    stages = set()
+    train(labelled(world), recipe, schedule, tmp_path, Sources(base="encoder"), told=lambda stage, _: stages.add(stage))
+    assert stages == {"sentences", "cdv"}
+    for name in ("sentences", "queries"):
+        assert (tmp_path / name / "model.onnx").read_bytes() == (shipped("encoder") / "model.onnx").read_bytes()
+    assert not (tmp_path / "words.npz").exists()
+    model = load_discourse(tmp_path)
+    spans, vectors = model.sentences(Document("x", "Gout hurts. It is treated with rest."))
+    assert vectors.shape == (len(spans), 768)
+    query = model.query("gout", "treatment")
+    assert np.linalg.norm(query) == pytest.approx(np.linalg.norm(recipe.weights) / np.sqrt(2), abs=1e-3)

@@ -22,13 +22,12 @@ from capr.index.onnx import Floats
 from capr.index.spaces import Encoded, Names, Space
 from capr.index.subwords import Subwords
 from capr.models.cdv import Cdv, Whole
-from capr.search.models import shipped
 from capr.train import card, cdv_spaces
 from capr.train.cdv_loop import Learned, Targets, balances, encoded, features, fit, threshold
 from capr.train.cdv_recipe import Recipe
 from capr.train.discourses import Discourses
 from capr.train.export import export_whole
-from capr.train.language_model import LanguageModel, Tuned
+from capr.train.language_model import FrozenEncoder, LanguageModel, Tuned, language_model, located
 from capr.train.loop import CHECKPOINT, Report, Schedule
 from capr.train.words import train_words
 
@@ -86,8 +85,8 @@ def train(
         for old in (*out.glob("*.onnx"), *out.glob("*.npz"), out / CHECKPOINT):
             old.unlink(missing_ok=True)  # of another model that was trained here
     words = _words(discourses, recipe, schedule, sources, out, told)
-    language = LanguageModel(sources.base, schedule.device, "mean" if sources.tuning else "") if sources.base else None
-    entities, aspects = _spaces(discourses, recipe, schedule, sources, words, language, out, told)
+    language = language_model(sources.base, schedule.device, sources.tuning is not None) if sources.base else None
+    entities, aspects = _spaces(discourses, recipe, schedule, sources, words, out, told)
     read = _reader(recipe, words, language)
     balance = balances(discourses) if recipe.balanced else (None, None)
     targets = (
@@ -95,7 +94,7 @@ def train(
         Targets(discourses.aspects, aspects, schedule.device),
     )
     torch.manual_seed(schedule.seed)
-    known = _features(learn, held, read, out / "vectors.npz" if language else None)
+    known = _features(learn, held, read, out / "vectors.npz" if language else None, told)
     model = Cdv(known[0][0].shape[1], entities.dimensions, aspects.dimensions, recipe.sizes, recipe.dropout)
     model.standardise(torch.cat(known[0]).float())
     if recipe.sizes.direct and isinstance(entities, Names) and recipe.means[:1] == ("weighted",) and language is None:
@@ -156,12 +155,11 @@ def _words(
 
 def _spaces(
     discourses: Discourses, recipe: Recipe, schedule: Schedule, sources: Sources, words: Subwords | None,
-    language: LanguageModel | None, out: Path, told: Told,
+    out: Path, told: Told,
 ) -> tuple[Space, Space]:  # fmt: skip
     """The spaces of entities and of aspects, written to the folder."""
     if recipe.space == "encoder":
-        base = sources.queries or sources.base
-        folder = shipped(base) if base == "encoder" and not Path(base).is_dir() else Path(base)
+        folder = located(sources.queries or sources.base)
         copied = out / "queries"
         copied.mkdir(exist_ok=True)
         for name in ("model.onnx", "tokenizer.json", "manifest.json"):
@@ -190,7 +188,7 @@ def _spaces(
 
 
 def _reader(
-    recipe: Recipe, words: Subwords | None, language: LanguageModel | None
+    recipe: Recipe, words: Subwords | None, language: LanguageModel | FrozenEncoder | None
 ) -> Callable[[Sequence[str]], Floats]:
     if language is not None:
         return language.vectors
@@ -199,7 +197,9 @@ def _reader(
     return lambda texts: known.means(texts, recipe.means, recipe.words)
 
 
-def _features(learn: Discourses, held: Discourses, read: Read, kept: Path | None) -> list[list[torch.Tensor]]:
+def _features(
+    learn: Discourses, held: Discourses, read: Read, kept: Path | None, told: Told
+) -> list[list[torch.Tensor]]:
     """What the network reads; a language model's vectors are kept for a run that is resumed."""
     lessons = [*learn.lessons, *held.lessons]
     lengths = [len(lesson.sentences) for lesson in lessons]
@@ -208,7 +208,7 @@ def _features(learn: Discourses, held: Discourses, read: Read, kept: Path | None
         if len(rows) == sum(lengths):
             found = list(rows.split(lengths))
             return [found[: len(learn.lessons)], found[len(learn.lessons) :]]
-    found = features(lessons, read)
+    found = features(lessons, read, lambda done, total: told("sentences", Report(done, total, 0.0)))
     if kept is not None:
         np.savez(kept, vectors=torch.cat(found).numpy())
     return [found[: len(learn.lessons)], found[len(learn.lessons) :]]

@@ -141,13 +141,18 @@ class Learned:
         return (smoothed if self.recipe.loss == "smoothed" else distances)((entity, aspect), wanted, counted)
 
 
-def features(lessons: Sequence[Lesson], vectors: Callable[[Sequence[str]], Floats]) -> list[Tensor]:
+def features(
+    lessons: Sequence[Lesson],
+    vectors: Callable[[Sequence[str]], Floats],
+    progress: Callable[[int, int], None] = lambda done, total: None,
+) -> list[Tensor]:
     """Of each document (sentences, inputs): the vectors of its sentences, and their flags; in 16 bits."""
     found = []
-    for lesson in lessons:
+    for number, lesson in enumerate(lessons, 1):
         flags = np.array(lesson.flags, np.float32).reshape(-1, FLAGS)
         joined = np.concatenate([vectors(lesson.sentences), flags], 1)
         found.append(torch.from_numpy(joined.astype(np.float16)))
+        progress(number, len(lessons))
     return found
 
 

@@ -7,6 +7,7 @@ model stays as it is and its vectors are averaged; in a second everything learns
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from capr.documents import CaprError
-from capr.index.onnx import Floats
+from capr.index.encoder import OnnxEncoder
+from capr.index.onnx import FILES, Floats
 from capr.models.bi import BiEncoder, Side
 from capr.search.models import shipped
 from capr.train.bases import Reader, load_encoder, load_tokenizer
@@ -26,6 +28,49 @@ from capr.train.objectives import autocast
 
 AT_ONCE = 128  # sentences
 KEPT = "torch"  # the folder of a trained model's weights
+
+
+def language_model(base: str, device: str, tuned: bool) -> LanguageModel | FrozenEncoder:
+    """The encoder of a folder, to be tuned or to stay as it is.
+
+    One that stays, and that capr has exported, is run on a CPU by ONNX Runtime: faster, and just as it will be later.
+    """
+    folder = located(base)
+    if not tuned and device == "cpu" and all((folder / name).is_file() for name in FILES):
+        return FrozenEncoder(folder)
+    return LanguageModel(base, device, "mean" if tuned else "")
+
+
+def located(base: str) -> Path:
+    """The folder of an encoder, or of the one that ships.
+
+    Raises:
+        CaprError: there is none.
+    """
+    folder = shipped(base) if base == "encoder" and not Path(base).is_dir() else Path(base)
+    if not folder.is_dir():
+        fix = "name the folder of a Hugging Face encoder, or of one that capr train bi has made"
+        raise CaprError(f"there is no encoder {base}. Fix: {fix}.")
+    return folder
+
+
+class FrozenEncoder:
+    """An exported encoder, as it is: sentences to vectors of length 1."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.encoder = OnnxEncoder(folder)
+        self.dimensions = self.encoder.identity.dimensions
+
+    def vectors(self, texts: Sequence[str]) -> Floats:
+        """(texts, dimensions)."""
+        return self.encoder.passages(texts)
+
+    def save(self, folder: Path) -> None:
+        """Copies the encoder's folder."""
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in FILES:
+            shutil.copy(self.folder / name, folder / name)
 
 
 class LanguageModel:
@@ -39,10 +84,7 @@ class LanguageModel:
     """
 
     def __init__(self, base: str, device: str, pooling: str = "", pieces: int = 128) -> None:
-        folder = shipped(base) if base == "encoder" and not Path(base).is_dir() else Path(base)
-        if not folder.is_dir():
-            fix = "name the folder of a Hugging Face encoder, or of one that capr train bi has made"
-            raise CaprError(f"there is no encoder {base}. Fix: {fix}.")
+        folder = located(base)
         manifest = folder / "manifest.json"
         said = json.loads(manifest.read_text("utf-8")) if manifest.is_file() else {}
         self.pooling, self.before = pooling or said.get("pooling", "mean"), said.get("passage", "")
