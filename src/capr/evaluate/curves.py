@@ -52,7 +52,7 @@ def draw(path: Path, curve: Curve) -> None:
     top.tick_params(length=0, pad=1)
     top.spines["top"].set_visible(False)
     axes[-1].set_xlabel(f"sentence of “{_short(curve.document.title or curve.document.id)}”")
-    figure.supylabel("cosine with the query", fontsize=9)
+    figure.supylabel("weighted cosine with the query", fontsize=9)
     figure.savefig(path, dpi=130)
 
 
