@@ -92,6 +92,8 @@ class World:
 class MadeUp:
     """A discourse model that knows the vectors of its queries beforehand: the aspect is the number of one."""
 
+    threshold = 0.5
+
     def __init__(self, queries: Floats) -> None:
         self.identity = EncoderIdentity("made-up", "0" * 32, queries.shape[1], "/nowhere")
         self._queries = queries

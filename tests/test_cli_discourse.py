@@ -110,6 +110,9 @@ def test_explaining_shows_the_curves_and_the_best_sentences(folder):
     assert [line.split()[0] for line in told if line[:1].isalpha()][1:5] == ["entity", "aspect", "both", "section"]
     assert max(map(len, told)) <= 80
     assert "5 Treatment" in printed
+    begin, end = map(int, printed.split("answer [")[1].split(")")[0].split(", "))
+    whole = (folder / "articles" / "gout.md").read_text()
+    assert whole.index("## Treatment") <= begin < end <= whole.index("## Complications")
     place = printed.split("[", 1)[1].split(")")[0].split(", ")
     text = (folder / "articles" / "gout.md").read_text()
     assert " ".join(text[int(place[0]) : int(place[1])].split())[:60] in printed
@@ -119,7 +122,8 @@ def test_explaining_as_json(folder):
     asked = ("explain", "library", "gout.md", "--entity", "gout")
     found = json.loads(run(folder, *asked, "--json").stdout)
     text = (folder / "articles" / "gout.md").read_text()
-    assert found.keys() == {"document", "entity", "aspect", "headings", "sentences"}
+    assert found.keys() == {"document", "entity", "aspect", "answer", "headings", "sentences"}
+    assert text[found["answer"]["begin"] : found["answer"]["end"]] == found["answer"]["text"]
     assert all(text[one["begin"] : one["end"]] == one["text"] for one in found["sentences"])
     assert "aspect  " not in run(folder, *asked).stdout
 

@@ -14,7 +14,6 @@ from capr.evaluate.hidden import best_of, f1, hidden
 from capr.evaluate.matches import matches, shares
 from capr.evaluate.measures import measure
 from capr.evaluate.task import Asked, Task
-from capr.index.discourse import DiscourseManifest
 from capr.index.protocol import EncoderIdentity
 from capr.segment import sentences
 
@@ -27,7 +26,7 @@ class Knowing:
     """A discourse model that knows the subject of a text by its first word, and aspects by their signs."""
 
     identity = EncoderIdentity("knowing", "", 4, "")
-    manifest = DiscourseManifest("knowing", "cdv", 4, ("mean",), "names", threshold=0.5)
+    threshold = 0.5
 
     def __init__(self):
         self.read = []

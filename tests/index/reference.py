@@ -454,6 +454,7 @@ class WordDiscourse:
 
     def __init__(self, name="word-cdv", half=32, folder="/models/word-cdv"):
         self.identity = EncoderIdentity(name, f"{zlib.crc32(name.encode()):08x}" * 4, 2 * half, folder)
+        self.threshold = 0.3
         self.read = []
 
     def sentences(self, document):

@@ -11,11 +11,12 @@ import typer
 
 from capr.annotate import Query
 from capr.cli import inputs, strip
-from capr.documents import CaprError
+from capr.documents import CaprError, Span
 from capr.index.digest import as_text
 from capr.search import Curve, Library
 
 PEAKS = 3  # sentences that are shown
+ANSWER = 4  # lines of the answer that are
 WIDEST = 100  # columns of a curve
 INDENT = 5  # columns before a sentence
 
@@ -34,7 +35,7 @@ def command(
     """Show how much every sentence of a document has to do with an entity, an aspect, and both.
 
     The library needs a discourse model (capr encode LIBRARY --discourse FOLDER). Curves run from the first sentence to
-    the last; the best sentences stand below with their places.
+    the last; below stand the run of sentences that answers best and the best single ones, with their places.
 
     Example: capr explain library gout.md --entity gout --aspect symptoms --plot gout.png
     """
@@ -70,7 +71,15 @@ def _show(curve: Curve) -> None:
         return
     for line in strip.lines(curve, min(console.width, WIDEST)):
         console.print(inputs.printable(line), no_wrap=True, overflow="ellipsis", crop=True)
+
+    def quote(span: Span, most: int | None = None) -> None:
+        for line in textwrap.wrap(
+            " ".join(curve.document[span].split()), console.width - INDENT, max_lines=most, placeholder=" ..."
+        ):
+            console.print(inputs.printable(f"{'':{INDENT}}{line}"), soft_wrap=True)
+
+    console.print(f"answer {strip.place(curve.answer)}")
+    quote(curve.answer, ANSWER)
     for one in curve.peaks(PEAKS):
         console.print(f"{one.both:.2f} (entity {one.entity:.2f}, aspect {one.aspect:.2f}) {strip.place(one.span)}")
-        for line in textwrap.wrap(curve.document[one.span], console.width - INDENT):
-            console.print(inputs.printable(f"{'':{INDENT}}{line}"), soft_wrap=True)
+        quote(one.span)

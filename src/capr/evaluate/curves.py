@@ -44,6 +44,12 @@ def draw(path: Path, curve: Curve) -> None:
         for number, (begin, end) in enumerate(pairwise(edges)):
             axis.axvspan(begin + 0.5, end + 0.5, color="black", alpha=0.05 if number % 2 else 0, linewidth=0, zorder=0)
             axis.axvline(begin + 0.5, color="black", alpha=0.35, linewidth=0.7, linestyle=":")
+    if len(curve):
+        inside = [place for place, one in zip(places, curve, strict=True) if curve.answer.covers(one.span)]
+        axes[-1].axvspan(inside[0] - 0.5, inside[-1] + 0.5, 0, 0.04, color="black", linewidth=0)
+        axes[-1].annotate(
+            "answer", (inside[0] - 0.5, 0.06), xycoords=("data", "axes fraction"), fontsize=8, color="black"
+        )
     axes[0].set(xlim=(0.5, max(1, len(curve)) + 0.5), ylim=(lowest - 0.02, highest), yticks=(0, 0.5, 1))
     named = _apart(starts, LINE / (0.85 * width) * len(curve))
     headings = [_short(heading.split(" | ")[-1]) for _, heading in named]

@@ -16,7 +16,7 @@ from capr.documents import Document, Span
 from capr.evaluate.discourse import inside
 from capr.evaluate.scorers import Progress
 from capr.evaluate.task import Asked, Task
-from capr.index.discourse import OnnxDiscourse
+from capr.index.discourse import Discourse
 from capr.index.onnx import Floats
 from capr.search.runs import Run, answer, span_of
 from capr.segment import sections
@@ -34,7 +34,7 @@ class Cut:
     in_document: float
 
 
-def hidden(task: Task, model: OnnxDiscourse, progress: Progress = lambda done, total: None) -> list[Cut]:
+def hidden(task: Task, model: Discourse, progress: Progress = lambda done, total: None) -> list[Cut]:
     """The means over all queries, for each way."""
     read, cuts = {}, {}
     total = len(task.documents) + len(task.asked)
@@ -51,7 +51,7 @@ def hidden(task: Task, model: OnnxDiscourse, progress: Progress = lambda done, t
             answers = {}
             for id, some in scores.items():
                 if way == "runs":
-                    answers[id] = answer(some.tolist(), model.manifest.threshold)
+                    answers[id] = answer(some.tolist(), model.threshold)
                 else:
                     answers[id] = best_of(cuts[id] if way == "headings" else _windows(len(some)), some)
             first = max(answers, key=lambda id: answers[id].score)

@@ -41,9 +41,11 @@ class Discourse(Protocol):
     """Documents to a vector for each sentence, queries to a vector; their dot product is the score.
 
     A vector has two halves, of the entity and of the aspect; `identity.dimensions` is the size of both together.
+    `threshold` says which sentences are a part of the answer: the share of `capr.search.runs.answer`.
     """
 
     identity: EncoderIdentity
+    threshold: float
 
     def sentences(self, document: Document) -> tuple[list[Span], Floats]:
         """The sentences of a document and (sentences, dimensions).
@@ -119,6 +121,7 @@ class OnnxDiscourse:
         self.identity = EncoderIdentity(
             self.manifest.name, _digest(folder), self.manifest.dimensions, str(folder.resolve())
         )
+        self.threshold = self.manifest.threshold
         self._half = lru_cache(REMEMBERED)(self._named)
 
     @property

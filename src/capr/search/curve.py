@@ -13,6 +13,7 @@ from typing import Any
 from capr.documents import Document, Span
 from capr.index import Sentences
 from capr.index.protocol import Vector
+from capr.search.runs import answer, span_of
 from capr.segment import Passage
 
 
@@ -43,6 +44,7 @@ class Curve:
         aspect: that was asked for.
         sentences: in the order of the text.
         headings: of its sections, each with the place at which the section begins.
+        threshold: which sentences are a part of the answer; see `capr.search.runs.answer`.
     """
 
     document: Document
@@ -50,6 +52,7 @@ class Curve:
     aspect: str
     sentences: tuple[SentenceScore, ...]
     headings: tuple[tuple[int, str], ...] = ()
+    threshold: float = 0.5
 
     def __iter__(self) -> Iterator[SentenceScore]:
         return iter(self.sentences)
@@ -59,6 +62,12 @@ class Curve:
 
     def __getitem__(self, index: int) -> SentenceScore:
         return self.sentences[index]
+
+    @property
+    def answer(self) -> Span:
+        """The run of sentences that answers best, wherever passages end; empty if there are no sentences."""
+        run = answer([one.both for one in self.sentences], self.threshold)
+        return span_of([one.span for one in self.sentences], run)
 
     def peaks(self, count: int = 3) -> list[SentenceScore]:
         """The best sentences that no neighbour surpasses, best first."""
@@ -85,6 +94,7 @@ class Curve:
             "document": self.document.id,
             "entity": self.entity,
             "aspect": self.aspect,
+            "answer": {"begin": self.answer.begin, "end": self.answer.end, "text": self.document[self.answer]},
             "headings": [{"begin": begin, "heading": heading} for begin, heading in self.headings],
             "sentences": [
                 {

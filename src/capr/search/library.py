@@ -372,7 +372,8 @@ class Library:
             fact = f"the sentences of {document!r} have no vectors yet"
             raise CaprError(f"{fact}. Fix: capr encode {self.path}.")
         sentences = scored(list(known.values()), discourse.query(entity, aspect))
-        return Curve(whole, entity, aspect, sentences, headings_of([stored.entry.passage for stored in passages]))
+        headings = headings_of([stored.entry.passage for stored in passages])
+        return Curve(whole, entity, aspect, sentences, headings, discourse.threshold)
 
     def _document_filters(self, given: Filters | Mapping[str, Any] | Iterable[str] | None) -> Filters:
         filters = self._filters(given)

@@ -77,6 +77,7 @@ class FakeDiscourse:
     """A discourse model that counts the words of a sentence, and of the whole document a little."""
 
     identity = EncoderIdentity("fake-cdv", "digest of fake-cdv", DIMENSIONS, "/nowhere/fake-cdv")
+    threshold = 0.5
 
     def sentences(self, document):
         spans = capr.segment.sentences(document.text)
