@@ -50,6 +50,5 @@ def test_training_on_the_samples_ends_clearly_above_bm25_and_above_where_it_bega
     for query, candidates, answers in lists:
         found = words.scores(query)
         first += max(candidates, key=found.__getitem__) in answers
-    print(first / len(lists), began, scores, len(lists), len(reports), [round(r.loss, 2) for r in reports])
     assert scores["R@1"] > first / len(lists) + 0.1
     assert scores["R@1"] > began["R@1"]

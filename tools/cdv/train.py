@@ -7,7 +7,8 @@ rankings to OUT/MODEL/TEST.run, which `capr evaluate --model TEST.run` reads. Wi
 which models are chosen is left out of training, and the two development tests are ranked instead of the two tests.
 --encoder names a folder that capr train bi has made, such as the one that ships: the sentence encoder of `encoder`,
 `encoder-space` and `tuned`. What is there already is not made again, and a run that was interrupted goes on.
-It needs torch, onnx and onnxruntime, and with --encoder transformers; no gensim, tantivy or faiss.
+It needs torch, onnx and onnxruntime, and with --encoder transformers; gensim and faiss are not used, and tantivy is
+imported with capr, but not used either.
 """
 
 import argparse
