@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -12,6 +13,9 @@ from capr.index import Discourse, Encoder, Entry, Index, Prepared, Sentences
 from capr.index.digest import content
 from capr.index.sentences import allotted
 from capr.segment import passages, under
+
+FEWEST = 3  # words of a passage beside its heading, to be read under the title of its document
+WORD = re.compile(r"[^\W_]+")
 
 
 def prepared(document: Document, annotator: Annotator, whole: bytes) -> Prepared:
@@ -34,9 +38,15 @@ def prepared(document: Document, annotator: Annotator, whole: bytes) -> Prepared
 
 
 def wording(title: str, entry: Entry) -> str:
-    """A passage as an encoder reads it: under its title and its heading, if it does not begin with that."""
-    heading = "" if entry.passage.heading_span else entry.passage.heading or ""
-    return under(entry.text, title, heading)
+    """A passage as an encoder reads it: under its title and its heading, if it does not begin with that.
+
+    One that says next to nothing beside its heading ("Social History: ___") has no title either, by which alone it
+    would be found.
+    """
+    own = entry.passage.heading_span
+    heading = "" if own else entry.passage.heading or ""
+    begin = own.end - entry.passage.span.begin if own else 0
+    return under(entry.text, title if len(WORD.findall(entry.text, begin)) >= FEWEST else "", heading)
 
 
 def encoded(batch: Sequence[Prepared], encoder: Encoder, index: Index) -> tuple[list[Prepared], int]:
