@@ -10,12 +10,14 @@ from capr.annotate.query import heading
 from capr.search.parse import WORD, Parsed, stopwords
 
 LONGEST = 5  # words of the name of an aspect
+ARTICLES = ("a", "an", "the")
 
 
 def pair_of(query: Query, parsed: Parsed) -> tuple[str, str]:
     """What was given as a pair; in a text, the first entity that was recognised, and what is asked about it.
 
-    That is an aspect of the table, if its words are among those left, and else these words themselves. Without an
+    That is an aspect of the table, if it has such a question or its words are among those left, and else these words
+    themselves. Without an
     entity that is known, the words that name no aspect are taken for it. A notice tells what was understood.
     """
     if not query.text:
@@ -23,7 +25,7 @@ def pair_of(query: Query, parsed: Parsed) -> tuple[str, str]:
     entity = next(iter(parsed.entities), "")
     before, _, after = parsed.text.partition(entity) if entity else (parsed.text, "", "")
     left = WORD.findall(before), WORD.findall(after)
-    named = max((_aspect(words) for words in left), key=len)
+    named = _question(parsed.text, entity) or max((_aspect(words) for words in left), key=len)
     others = [word for words in left for word in words if word.lower() not in stopwords()]
     if entity:
         aspect = named or " ".join(others)
@@ -36,12 +38,27 @@ def pair_of(query: Query, parsed: Parsed) -> tuple[str, str]:
     return entity, aspect
 
 
+def _question(text: str, entity: str) -> str:
+    """The usual heading of an aspect that has the question, articles aside."""
+
+    def said(words: str) -> list[str]:
+        return [word for word in WORD.findall(words.lower()) if word not in ARTICLES]
+
+    asked = said(text)
+    for aspect in aspects().values() if entity else ():
+        if any(said(question.replace("{}", entity)) == asked for question in aspect.questions):
+            return aspect.heading
+    return ""
+
+
 def _aspect(words: Sequence[str]) -> str:
     """The longest run of words that names an aspect; of one that a whole question names, the usual heading."""
     asked = ""
     for length in range(min(LONGEST, len(words)), 0, -1):
         for begin in range(len(words) - length + 1):
             run = words[begin : begin + length]
+            if all(word.lower() in stopwords() for word in run):
+                continue  # an article, which is also short for something
             if (name := aspect_of(" ".join(run))) in aspects():
                 if run[0].lower() not in stopwords() and run[-1].lower() not in stopwords():
                     return " ".join(run)
