@@ -217,6 +217,8 @@ def searching(folder: Path) -> dict[str, Any]:
     query = "SELECT value, COUNT(*) FROM passage_fact WHERE name = ? GROUP BY value ORDER BY 2 DESC LIMIT 1"
     section, count = library.index.store.database.execute(query, (ASPECT,)).fetchone() or ("plan", 0)
     for name, options in MODES.items():
+        if options.get("rerank") and library.models.ranker is None:
+            continue
         if name == "hybrid, section":
             options = {"filters": [f"section={section}"]}
             name = f"{name} ({100 * count / total:.0f} %)"
