@@ -102,6 +102,21 @@ def test_documents_added_without_the_model_are_told_of(folder, tmp_path):
     assert "have no vectors yet" not in run(folder, "index", tmp_path / "library", "articles").stderr
 
 
+def test_encoding_goes_on_with_the_sentences_of_a_library_without_an_encoder(folder, tmp_path):
+    run(folder, "index", tmp_path / "library", "articles/gout.md", "--encoder", "none", "--discourse", "model")
+    none = ("--encoder", "none", "--discourse", "none")
+    run(folder, "index", tmp_path / "library", "articles/asthma.md", *none)
+    printed = run(folder, "encode", tmp_path / "library").stdout
+    assert "sentences encoded by word-cdv; now " in printed
+    assert "passage" not in printed
+    run(folder, "index", tmp_path / "library", "articles", *none)
+    only = run(folder, "encode", tmp_path / "library", "--encoder", "none").stdout
+    assert "sentences encoded by word-cdv; now " in only
+    assert not only.startswith("0 ")
+    assert "passage" not in only
+    assert 'the discourse model is "none"' in refused(folder, "encode", tmp_path / "library", "--discourse", "none")
+
+
 def test_explaining_shows_the_curves_and_the_best_sentences(folder):
     printed = run(folder, "explain", "library", "gout.md", "--entity", "gout", "--aspect", "treatment").stdout
     told = printed.splitlines()
