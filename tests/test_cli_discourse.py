@@ -1,6 +1,7 @@
 """The commands around sentences with discourse vectors."""
 
 import json
+import re
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -9,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 import capr
-from capr.cli import typer_app
+from capr.cli import explain, typer_app
 from capr.cli.strip import BLOCKS, lines
 from capr.documents import Document, Span
 from capr.search import Curve, SentenceScore, models
@@ -102,6 +103,21 @@ def test_documents_added_without_the_model_are_told_of(folder, tmp_path):
     assert "have no vectors yet" not in run(folder, "index", tmp_path / "library", "articles").stderr
 
 
+def test_encoding_goes_on_with_the_sentences_of_a_library_without_an_encoder(folder, tmp_path):
+    run(folder, "index", tmp_path / "library", "articles/gout.md", "--encoder", "none", "--discourse", "model")
+    none = ("--encoder", "none", "--discourse", "none")
+    run(folder, "index", tmp_path / "library", "articles/asthma.md", *none)
+    printed = run(folder, "encode", tmp_path / "library").stdout
+    assert "sentences encoded by word-cdv; now " in printed
+    assert "passage" not in printed
+    run(folder, "index", tmp_path / "library", "articles", *none)
+    only = run(folder, "encode", tmp_path / "library", "--encoder", "none").stdout
+    assert "sentences encoded by word-cdv; now " in only
+    assert not only.startswith("0 ")
+    assert "passage" not in only
+    assert 'the discourse model is "none"' in refused(folder, "encode", tmp_path / "library", "--discourse", "none")
+
+
 def test_explaining_shows_the_curves_and_the_best_sentences(folder):
     printed = run(folder, "explain", "library", "gout.md", "--entity", "gout", "--aspect", "treatment").stdout
     told = printed.splitlines()
@@ -116,6 +132,36 @@ def test_explaining_shows_the_curves_and_the_best_sentences(folder):
     place = printed.split("[", 1)[1].split(")")[0].split(", ")
     text = (folder / "articles" / "gout.md").read_text()
     assert " ".join(text[int(place[0]) : int(place[1])].split())[:60] in printed
+
+
+@pytest.mark.parametrize(("half", "asked"), [("entity", "gout"), ("aspect", "treatment")])
+def test_explaining_one_half_shows_its_scores_alone(folder, half, asked):
+    whole = ("explain", "library", "gout.md", f"--{half}", asked)
+    printed = run(folder, *whole).stdout
+    highest = max(one[half] for one in json.loads(run(folder, *whole, "--json").stdout)["sentences"])
+    assert f"█ is {highest:.2f}, no bar 0 or less" in printed
+    assert re.findall(r"^(\S+) \[", printed, re.MULTILINE)[:2] == ["answer", f"{highest:.2f}"]
+    assert "(entity" not in printed
+    assert "both" not in printed
+
+
+@pytest.mark.parametrize(
+    ("aspect", "scores", "told"),
+    [
+        ("", (-0.09, 0.0, -0.045), "nothing in the document speaks of it"),
+        ("cause", (-0.09, -0.2, -0.145), "nothing in the document speaks of both together"),
+        ("cause", (0.2, -0.4, -0.1), "nothing in the document speaks of both together"),
+    ],
+)
+def test_explaining_a_document_that_speaks_of_something_else(capsys, aspect, scores, told):
+    points = tuple(SentenceScore(Span(place, place + 1), *scores) for place in range(9))
+    explain._show(Curve(Document("a", "x" * 9), "gout", aspect, points))
+    printed = " ".join(capsys.readouterr().out.split())
+    assert printed.endswith(told)
+    assert ("no score is above 0" in printed) == (max(scores) <= 0)
+    assert ("█ is 0.20" in printed) == (max(scores) > 0)
+    assert "█ is -" not in printed
+    assert "answer" not in printed
 
 
 def test_explaining_as_json(folder):

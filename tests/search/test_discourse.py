@@ -351,6 +351,38 @@ def test_search_without_a_model_or_vectors_says_what_to_do(opened):
         opened(discourse="none").search(GOUT, mode="cdv")
 
 
+@pytest.mark.parametrize("half", [32, 16])
+def test_a_model_that_was_exchanged_meanwhile_is_told_of(library, opened, monkeypatch, half):
+    chosen = library.models.discourse_to_search
+
+    def to_search(index):
+        found = chosen(index)
+        opened().encode(discourse=WordDiscourse("other", half))
+        return found
+
+    calls = (lambda: library.search(GOUT, mode="cdv"), lambda: library.scores(GOUT, "gout"))
+    for call in calls:
+        with monkeypatch.context() as patch:
+            patch.setattr(library.models, "discourse_to_search", to_search)
+            with pytest.raises(CaprError, match=r"now made by another model, .*Fix: search again"):
+                call()
+        opened().encode(discourse=WordDiscourse())
+        call()
+
+
+def test_a_model_that_was_exchanged_between_finding_and_showing_is_told_of(library, opened, monkeypatch):
+    found = library.index.dense
+
+    def dense(*given):
+        result = found(*given)
+        opened().encode(discourse=WordDiscourse("other", 16))
+        return result
+
+    monkeypatch.setattr(library.index, "dense", dense)
+    with pytest.raises(CaprError, match=r"now made by another model, other .*Fix: search again"):
+        library.search(GOUT, mode="cdv")
+
+
 def test_a_sentence_over_two_passages_is_shown_as_far_as_it_lies_in_the_hit(opened):
     class Whole(WordDiscourse):
         """All of a document is one sentence."""

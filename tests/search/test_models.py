@@ -215,6 +215,88 @@ def test_the_encoder_that_ships_is_loaded_once(weights):
     assert load_encoder("none") is load_encoder(None) is None
 
 
+def test_a_library_with_a_discourse_model_alone_stays_so_unless_an_encoder_is_named(weights, opened, path):
+    weights("encoder")
+    model = reference.WordDiscourse()
+    opened(encoder="none", discourse=model).add(NOTES)
+    opened(encoder="none", discourse="none").add(LATER)
+    library = opened(discourse=model)
+    assert f"Fix: capr encode {path} --encoder capr." in library.search(QUERY).notices[-1]
+    assert library.encode() == 1
+    assert (library.stats().encoder, library.stats().passages_with_sentences) == (None, 5)
+    opened(encoder="none", discourse="none").add(Document("y", "PLAN: Yaks."))
+    assert library.encode("none") == 1
+    assert library.stats().encoder is None
+    assert opened(discourse="none").encode("capr") == 6
+    assert opened().stats().encoder.folder == SHIPPED
+    assert opened().search(QUERY).mode == "hybrid"
+
+
+def test_an_encoder_of_none_gives_vectors_to_sentences_only(weights, opened):
+    weights("encoder")
+    model = reference.WordDiscourse()
+    opened(discourse=model).add(NOTES)
+    opened(encoder="none", discourse="none").add(LATER)
+    library = opened(discourse=model)
+    assert library.encode("none") == 1
+    assert (library.stats().vectors, library.stats().passages_with_sentences) == (4, 5)
+
+
+def test_a_discourse_model_of_none_is_refused_by_its_name(weights, opened):
+    weights("encoder")
+    opened().add(NOTES)
+    with pytest.raises(
+        CaprError, match=r'nothing to encode, since the discourse model is "none"\. Fix: leave that out'
+    ):
+        opened().encode(discourse="none")
+
+
+@pytest.mark.parametrize("option", ["encoder", "discourse"])
+def test_a_folder_that_is_no_model_leaves_no_library_behind(opened, path, tmp_path, option):
+    (tmp_path / "wrong").mkdir()
+    for folder in ("wrong", "nowhere"):
+        with pytest.raises(CaprError, match="Fix: "):
+            opened(**{option: tmp_path / folder}).add(NOTES)
+        assert not path.exists()
+    with pytest.raises(CaprError, match="Fix: "):
+        opened().add(NOTES, model=tmp_path / "wrong")
+    assert not path.exists()
+
+
+# --- a model that changes during a search ---
+
+
+@pytest.fixture
+def exchanged(opened, tmp_path, monkeypatch):
+    """A library whose encoder another process exchanges once a search has chosen its own."""
+    first, other = (reference.encoder_folder(tmp_path / name, seed=seed, pooling="mean") for name, seed in
+                    (("first", 9), ("other", 8)))  # fmt: skip
+    opened(encoder=first).add(NOTES)
+    library = opened()
+    chosen = library.models.to_search
+
+    def to_search(*given):
+        found = chosen(*given)
+        opened().encode(other)
+        return found
+
+    monkeypatch.setattr(library.models, "to_search", to_search)
+    return library
+
+
+def test_an_encoder_that_was_exchanged_meanwhile_is_told_of(exchanged):
+    with pytest.raises(CaprError, match=r"now made by another model, tiny .*Fix: search again"):
+        exchanged.search(QUERY, mode="dense")
+    assert exchanged.search(QUERY, mode="dense").mode == "dense"
+
+
+def test_hybrid_search_goes_on_with_words_if_the_encoder_was_exchanged_meanwhile(exchanged):
+    results = exchanged.search(QUERY)
+    assert (results.mode, stages(results)) == ("lexical", {"lexical"})
+    assert "only words were compared, not meanings: the vectors of the library are now made by" in results.notices[-1]
+    assert (exchanged.search(QUERY).mode, exchanged.search(QUERY).notices) == ("hybrid", ())
+
+
 # --- the ranker ---
 
 

@@ -64,8 +64,8 @@ def _draw(path: Path, curve: Curve) -> None:
 
 def _show(curve: Curve) -> None:
     console = inputs.terminal()
-    asked = [f"{name} {words!r}" for name, words in (("entity", curve.entity), ("aspect", curve.aspect)) if words]
-    title = f"{curve.document.id}: {inputs.counted(len(curve), 'sentence')}, {', '.join(asked)}"
+    words = [f"{name} {words!r}" for name, words in (("entity", curve.entity), ("aspect", curve.aspect)) if words]
+    title = f"{curve.document.id}: {inputs.counted(len(curve), 'sentence')}, {', '.join(words)}"
     console.print(inputs.printable(title), style="bold", soft_wrap=True)
     if not len(curve):
         return
@@ -78,8 +78,13 @@ def _show(curve: Curve) -> None:
         ):
             console.print(inputs.printable(f"{'':{INDENT}}{line}"), soft_wrap=True)
 
+    *halves, shown = strip.asked(curve)  # the last is what sentences are ranked by
+    if max(getattr(one, shown) for one in curve) < strip.LEAST:
+        console.print(f"nothing in the document speaks of {'both together' if halves else 'it'}")
+        return
     console.print(f"answer {strip.place(curve.answer)}")
     quote(curve.answer, ANSWER)
     for one in curve.peaks(PEAKS):
-        console.print(f"{one.both:.2f} (entity {one.entity:.2f}, aspect {one.aspect:.2f}) {strip.place(one.span)}")
+        parts = ", ".join(f"{name} {getattr(one, name):.2f}" for name in halves)
+        console.print(f"{getattr(one, shown):.2f} {f'({parts}) ' if parts else ''}{strip.place(one.span)}")
         quote(one.span)

@@ -61,7 +61,9 @@ def command(
     without = stats.passages - stats.vectors
     if stats.encoder is None:
         found = "found by their words alone" if stats.discourse is None else "found by words and cdv search alone"
-        source.console.print(f"No encoder: passages are {found}. Fix: {kept.models.command()}.")
+        source.console.print(
+            f"No encoder: passages are {found}. Fix: {kept.models.command(stats.discourse is not None)}."
+        )
     elif without:
         source.console.print(f"{without:,} passages have no vector yet. Fix: capr encode {library}.")
     if stats.discourse is not None and stats.passages_with_sentences < stats.passages:

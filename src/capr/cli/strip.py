@@ -12,18 +12,24 @@ BLOCKS = " ▁▂▃▄▅▆▇█"
 LABEL = 8  # columns before a curve
 HEIGHT = 3  # lines of a curve
 BROADEST = 6  # columns of a sentence, at most
+LEAST = 0.005  # a smaller score is printed as 0.00, and is none
+
+
+def asked(curve: Curve) -> list[str]:
+    """The scores that a query asks for: of its one half; or of both halves, and last of both together."""
+    halves = [name for name in ("entity", "aspect") if getattr(curve, name)]
+    return halves if len(halves) == 1 else ["entity", "aspect", "both"]
 
 
 def lines(curve: Curve, width: int) -> Iterator[str]:
     """The curves of what was asked for, above each other; then where sections begin, and what the heights mean."""
-    named = {"entity": bool(curve.entity), "aspect": bool(curve.aspect), "both": bool(curve.entity and curve.aspect)}
-    rows = {name: [getattr(one, name) for one in curve] for name, asked in named.items() if asked}
+    rows = {name: [getattr(one, name) for one in curve] for name in asked(curve)}
     space = max(10, width - LABEL)
     broad = max(1, min(BROADEST, space // len(curve)))
     columns = min(space, broad * len(curve))
     highest = max(max(row) for row in rows.values())
     for name, row in rows.items():
-        tops = [value / highest if highest > 0 else 0.0 for value in spread(row, columns)]
+        tops = [value / highest if highest >= LEAST else 0.0 for value in spread(row, columns)]
         for line, blocks in enumerate(bars(tops, HEIGHT)):
             yield f"{name if line == HEIGHT - 1 else '':{LABEL}}{blocks}".rstrip()
         yield ""
@@ -36,7 +42,8 @@ def lines(curve: Curve, width: int) -> Iterator[str]:
         yield from _wrapped(legend, width)
     each = "one sentence" if columns >= len(curve) else f"the best of {len(curve) / columns:.1f} sentences"
     broadly = f"{broad} columns" if broad > 1 else "a column"
-    yield from _wrapped(f"{broadly}: {each}; █ is {highest:.2f}, no bar 0 or less", width)
+    heights = f"█ is {highest:.2f}, no bar 0 or less" if highest >= LEAST else "no score is above 0"
+    yield from _wrapped(f"{broadly}: {each}; {heights}", width)
 
 
 def spread(values: Sequence[float], columns: int) -> list[float]:

@@ -43,6 +43,14 @@ MISSING = {
 Answer = TypeVar("Answer")
 
 
+class OtherModelError(CaprError):
+    """The vectors are of another model than the one that asks: they were exchanged meanwhile."""
+
+    def __init__(self, known: str) -> None:
+        fix = "search again, and if you name a model, name that one"
+        super().__init__(f"the vectors of the library are now made by another model, {known}. Fix: {fix}.")
+
+
 @dataclass(frozen=True)
 class View:
     """The derived indexes in one state."""
@@ -246,6 +254,8 @@ class EmbeddedIndex:
         vectors = view.vectors.get(grain)
         if vectors is None or not len(vectors):
             return []
+        if len(vector) != vectors.state.dimensions:
+            raise OtherModelError(f"which has {vectors.state.dimensions} dimensions")
         allowed, passing = self._allowed(view, filters)
         conditions = [clause for clause in clauses if clause.occur != "should" and asks(clause)]
         if not conditions:

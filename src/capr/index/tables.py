@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,11 @@ class VectorTables(Database):
     def encoder(self, grain: Grain = Grain.PASSAGES) -> EncoderIdentity | None:
         found = self.meta(MODELS[grain])
         return EncoderIdentity(**json.loads(found)) if found else None
+
+    def dimensions(self, grain: Grain) -> int:
+        """Of the vectors of a grain; 0 if it has no model. Read it once for many codes."""
+        encoder = self.encoder(grain)
+        return encoder.dimensions if encoder else 0
 
     def grains(self) -> list[Grain]:
         """Those that have a model. Others may lack their table, in a library that is older than the grain."""
@@ -59,7 +64,10 @@ class VectorTables(Database):
 
     def sentences_of(self, content: bytes) -> list[Sentences] | None:
         codes = self._codes_of(content, Grain.SENTENCES)
-        return None if codes is None else [self._sentences(code) for code in codes]
+        if codes is None:
+            return None
+        dimensions = self.dimensions(Grain.SENTENCES)
+        return [self._sentences(code, dimensions) for code in codes]
 
     def _codes_of(self, content: bytes, grain: Grain) -> list[bytes] | None:
         """Of the passages of a document with that content, all of which have them."""
@@ -77,15 +85,16 @@ class VectorTables(Database):
     def sentences(self, numbers: Sequence[int]) -> dict[int, Sentences]:
         found: dict[int, Sentences] = {}
         with self.reading() as database:
-            for some in parts(numbers) if Grain.SENTENCES in self.grains() else ():
+            dimensions = self.dimensions(Grain.SENTENCES)
+            for some in parts(numbers) if dimensions else ():
                 query = f"SELECT passage, code FROM sentence WHERE passage IN ({marks(some)})"
-                found.update((number, self._sentences(code)) for number, code in database.execute(query, some))
+                rows = database.execute(query, some)
+                found.update((number, self._sentences(code, dimensions)) for number, code in rows)
         return found
 
-    def _sentences(self, code: bytes) -> Sentences:
-        encoder = self.encoder(Grain.SENTENCES)
+    def _sentences(self, code: bytes, dimensions: int) -> Sentences:
         try:
-            return unpacked(code, encoder.dimensions if encoder else 0)
+            return unpacked(code, dimensions)
         except ValueError as error:
             fix = "capr verify --repair, which drops them, and then capr encode, which makes them again"
             raise CaprError(f"{self.file} is damaged ({error}). Fix: {fix}.") from error
@@ -94,23 +103,32 @@ class VectorTables(Database):
         """Sequence number, passage and code of vectors, as their index holds them."""
         query = f"SELECT sequence, passage, code FROM {TABLES[grain]} WHERE sequence > ? ORDER BY sequence LIMIT ?"
         rows = self.database.execute(query, (sequence, limit)).fetchall()
-        return [(number, passage, self.indexed(grain, code)) for number, passage, code in rows]
+        dimensions = self.dimensions(grain)
+        return [(number, passage, self.indexed(grain, code, dimensions)) for number, passage, code in rows]
 
     def codes(self, grain: Grain) -> Iterator[tuple[int, bytes]]:
         """All passages that have vectors, with their codes."""
         if grain in self.grains():
             yield from self.database.execute(f"SELECT passage, code FROM {TABLES[grain]}")
 
-    def indexed(self, grain: Grain, code: bytes) -> bytes:
+    def indexed(self, grain: Grain, code: bytes, dimensions: int) -> bytes:
         """A code as the index of vectors holds it; one that cannot be read is there, and never found."""
+        never = bytes(4 + dimensions)
         if grain is Grain.PASSAGES:
-            return code
-        encoder = self.encoder(grain)
-        dimensions = encoder.dimensions if encoder else 0
+            return code if len(code) == len(never) else never
         try:
             return meant(code, dimensions)
         except ValueError:
-            return bytes(4 + dimensions)
+            return never
+
+    def unknown(self, grain: Grain) -> int:
+        """How many vectors of a grain are there, of which nobody can tell what model made them."""
+        if (
+            grain in self.grains()
+            or not self.database.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (TABLES[grain],)).fetchone()
+        ):
+            return 0
+        return int(self.database.execute(f"SELECT COUNT(*) FROM {TABLES[grain]}").fetchone()[0])
 
     def sentence_counts(self) -> dict[str, Any]:
         """What `Stats` says of sentences."""
@@ -139,22 +157,21 @@ class VectorTables(Database):
         self.set_meta(EXCHANGED[grain], str(int(self.meta(EXCHANGED[grain]) or 0) + 1))
 
     def set_vectors(self, vectors: Mapping[int, Vector]) -> None:
-        for vector in vectors.values():
-            self._fits(vector, Grain.PASSAGES)
+        self._fit(vectors.values(), Grain.PASSAGES)
         self._keep(Grain.PASSAGES, {number: encoded(vector) for number, vector in vectors.items()})
 
     def set_sentences(self, sentences: Mapping[int, Sentences]) -> None:
-        for one in sentences.values():
-            self._fits(one.vectors, Grain.SENTENCES)
+        self._fit((one.vectors for one in sentences.values()), Grain.SENTENCES)
         self._keep(Grain.SENTENCES, {number: packed(one) for number, one in sentences.items()})
 
-    def _fits(self, vectors: Vector, grain: Grain) -> None:
+    def _fit(self, given: Iterable[Vector], grain: Grain) -> None:
         """Complains of vectors that the model of a grain cannot have made."""
-        encoder = self.encoder(grain)
-        if encoder is None or vectors.shape[-1] != encoder.dimensions or not np.isfinite(vectors).all():
-            fact = f"a vector has {vectors.shape[-1]} dimensions or is not finite"
-            wanted = encoder.dimensions if encoder else "no"
-            raise CaprError(f"{fact}, and {self.folder} needs {wanted}. Fix: use an encoder that fits its manifest.")
+        dimensions = self.dimensions(grain)
+        for vectors in given:
+            if not dimensions or vectors.shape[-1] != dimensions or not np.isfinite(vectors).all():
+                fact = f"a vector has {vectors.shape[-1]} dimensions or is not finite"
+                wanted = f"and {self.folder} needs {dimensions or 'no'}"
+                raise CaprError(f"{fact}, {wanted}. Fix: use an encoder that fits its manifest.")
 
     def _keep(self, grain: Grain, codes: Mapping[int, bytes]) -> None:
         for some in parts(list(codes)):

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from capr.documents import CaprError, Document
+from capr.documents import CaprError, Document, Span
 from capr.index.derived import DamagedError
 from capr.index.digest import digest
 from capr.index.filters import document_facts, passage_facts
 from capr.index.lock import writer_lock
 from capr.index.protocol import Grain, Stored
 from capr.index.sentences import unpacked
+from capr.index.tables import MODELS
 from capr.index.vectors import FOLDERS, decoded
 
 if TYPE_CHECKING:
@@ -71,8 +72,8 @@ def verify(index: EmbeddedIndex, repair: bool = False, on_progress: Callable[[in
         for (said,) in database.execute("PRAGMA integrity_check(10)"):
             if said != "ok":
                 check.wrong(f"{index.store.file}: {said}", RESTORE)
-        numbers = _documents(index, check, on_progress)
-        coded = {grain: _vectors(index, check, numbers, grain) for grain in Grain}
+        spans = _documents(index, check, on_progress)
+        coded = {grain: _vectors(index, check, spans, grain) for grain in Grain}
         dropped = {grain: [n for n, code in codes.items() if code is None] for grain, codes in coded.items()}
         broken = []
         if not alone:
@@ -80,16 +81,16 @@ def verify(index: EmbeddedIndex, repair: bool = False, on_progress: Callable[[in
         elif view.behind:
             check.notices.append("the derived indexes are behind and were not compared")
         else:
-            broken = _words(view, check, numbers)
+            broken = _words(view, check, set(spans))
             for grain, codes in coded.items():
                 broken += _derived_vectors(view, check, codes, grain)
     if repair and (broken or any(dropped.values())):
-        index.rebuild(*broken)
         with index.writing() as writer:
             for grain, some in dropped.items():
                 if some:
                     writer.drop_vectors(grain, some)
             writer.commit()
+        index.rebuild(*broken)
         again = verify(index, False, on_progress)
         again.repaired = broken + [f"vectors of {grain}" for grain, some in dropped.items() if some]
         return again
@@ -111,11 +112,11 @@ def _alone(folder: Path) -> Iterator[bool]:
             yield True
 
 
-def _documents(index: EmbeddedIndex, check: Check, on_progress: Callable[[int, int], None] | None) -> set[int]:
-    """Checks the documents; gives the numbers of all passages."""
+def _documents(index: EmbeddedIndex, check: Check, on_progress: Callable[[int, int], None] | None) -> dict[int, Span]:
+    """Checks the documents; gives the spans of all passages by their numbers."""
     store = index.store
     (total,) = store.database.execute("SELECT COUNT(*) FROM document").fetchone()
-    numbers: set[int] = set()
+    spans: dict[int, Span] = {}
     facts: Counter[str] = Counter()  # the sums of their checksums
     for number, document in store.documents():
         check.documents += 1
@@ -128,16 +129,16 @@ def _documents(index: EmbeddedIndex, check: Check, on_progress: Callable[[int, i
             facts["passage"] += sum(_sum(*f, one.number) for f in passage_facts(one.entry.aspect, one.entry.mentions))
         for fact in _spans(document, found, check):
             check.wrong(f"the document {document.id!r}: {fact}", RESTORE)
-        numbers.update(stored.number for stored in found)
+        spans.update((stored.number, stored.entry.passage.span) for stored in found)
         if on_progress:
             on_progress(check.documents, total)
     for of in ("document", "passage"):
         if sum(_sum(*row) for row in store.database.execute(f"SELECT * FROM {of}_fact")) != facts[of]:
             check.wrong(f"what {of}s are filtered by is not what they say", RESTORE)
     (saved,) = store.database.execute("SELECT COUNT(*) FROM passage").fetchone()
-    if saved != len(numbers):
-        check.wrong(f"{saved - len(numbers):,} passages belong to no document", RESTORE)
-    return numbers
+    if saved != len(spans):
+        check.wrong(f"{saved - len(spans):,} passages belong to no document", RESTORE)
+    return spans
 
 
 def _sum(name: str, value: str, number: int) -> int:
@@ -164,20 +165,26 @@ def _spans(document: Document, found: list[Stored], check: Check) -> Iterator[st
         yield "there is text after its last passage"
 
 
-def _vectors(index: EmbeddedIndex, check: Check, numbers: set[int], grain: Grain) -> dict[int, bytes | None]:
+def _vectors(index: EmbeddedIndex, check: Check, spans: dict[int, Span], grain: Grain) -> dict[int, bytes | None]:
     """Checks the vectors of the truth; gives them as their index should hold them, None for what is not sound."""
-    store, encoder = index.store, index.store.encoder(grain)
+    store, dimensions = index.store, index.store.dimensions(grain)
     coded: dict[int, bytes | None] = {}
     for number, code in store.codes(grain):
-        wrong = "" if number in numbers else "a vector belongs to no passage"
-        if encoder is not None and not wrong:
-            wrong = (_wrong_vector if grain is Grain.PASSAGES else _wrong_sentences)(code, encoder.dimensions, check)
+        if number not in spans:
+            wrong = "a vector belongs to no passage"
+        elif grain is Grain.PASSAGES:
+            wrong = _wrong_vector(code, dimensions, check)
+        else:
+            wrong = _wrong_sentences(code, dimensions, spans[number], check)
         if wrong:
             check.wrong(f"{wrong} (passage {number})", ENCODE)
-        coded[number] = None if wrong else store.indexed(grain, code)
-    if encoder is not None and len(coded) < len(numbers):
+        coded[number] = None if wrong else store.indexed(grain, code, dimensions)
+    if dimensions and len(coded) < len(spans):
         of = "passages have no vector" if grain is Grain.PASSAGES else "passages have no vectors of sentences"
-        check.notices.append(f"{len(numbers) - len(coded):,} {of} yet; capr encode goes on")
+        check.notices.append(f"{len(spans) - len(coded):,} {of} yet; capr encode goes on")
+    if unknown := store.unknown(grain):
+        fact = f"which model made the vectors of {grain} ({unknown:,} passages) is not known any more"
+        check.wrong(fact, f"capr encode {index.folder} --{MODELS[grain]} FOLDER, which makes them again")
     return coded
 
 
@@ -187,12 +194,14 @@ def _wrong_vector(code: bytes, dimensions: int, check: Check) -> str:
     return "" if 0.9 < length < 1.1 else f"a vector has the length {length:.2f} and not 1"
 
 
-def _wrong_sentences(code: bytes, dimensions: int, check: Check) -> str:
+def _wrong_sentences(code: bytes, dimensions: int, passage: Span, check: Check) -> str:
     try:
-        check.sentence_vectors += len(unpacked(code, dimensions).spans)
+        spans = unpacked(code, dimensions).spans
     except ValueError as error:
         return str(error)
-    return ""
+    check.sentence_vectors += len(spans)
+    inside = all(span.begin < passage.end and passage.begin < span.end for span in spans)
+    return "" if inside else "a sentence with a vector lies outside of its passage"
 
 
 def _words(view: View, check: Check, numbers: set[int]) -> list[str]:

@@ -51,6 +51,11 @@ class Choice(Generic[Model]):
         """Uses another one from now on, and leaves it to the library to remember it."""
         self._model = self._load(given)
 
+    def check(self) -> None:
+        """Loads what was given, which complains if that is no model; before anything is changed for it."""
+        if self._model is None and self.given is not None and self.given != NONE:
+            self._model = self._load(self.given)
+
     def model(self, index: Index) -> Model | None:
         """The model that was given, or that the library remembers; None if there is none."""
         known = index.encoder(self._grain)

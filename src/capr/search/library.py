@@ -23,10 +23,10 @@ from capr.search.curve import Curve, headings_of, scored
 from capr.search.encode import encode_passages, encode_sentences
 from capr.search.fusion import DEFAULT
 from capr.search.hit import Results
-from capr.search.models import Models
+from capr.search.models import NONE, Models
 from capr.search.pair import pair_of
 from capr.search.parse import Parser
-from capr.search.passages import Options, PassageSearch
+from capr.search.passages import Options, PassageSearch, same_model
 from capr.search.prepare import discoursed, encoded, prepared
 from capr.search.rerank import Ranker
 
@@ -146,6 +146,7 @@ class Library:
         """
         if model is not None:
             self.models = self.models.with_discourse(model)
+        self.models.check()  # or a new library would be left empty
         if self._index is None:
             self._index = EmbeddedIndex(self.path, create=True)
         outcome = Added()
@@ -247,21 +248,27 @@ class Library:
         """Gives vectors to every passage, or to its sentences, that has none of this model; gives to how many passages.
 
         An encoder gives them to passages, a discourse model to sentences. With neither, the models that the library
-        remembers do what they have not done yet. Vectors of another model are dropped. Interrupted, it goes on where it
-        stopped when it is called again. `on_commit` is called with the passages done so far and in all, for the encoder
-        and then for the discourse model.
+        remembers do what they have not done yet; one that remembers none takes the encoder that ships. With the encoder
+        "none", only sentences get them. Vectors of another model are dropped. Interrupted, it goes on where it stopped
+        when it is called again. `on_commit` is called with the passages done so far and in all, for the encoder and
+        then for the discourse model.
         """
         if encoder is not None:
             self.models = self.models.with_encoder(encoder)
         if discourse is not None:
             self.models = self.models.with_discourse(discourse)
         alone = encoder is None and discourse is not None
-        if not alone:
+        if encoder is None and self.index.encoder(Grain.SENTENCES) is None and not alone:
             self.models.begin(self.index, empty=False)
         model = None if alone else self.models.encoder(self.index)
-        reader = self.models.discourse(self.index) if discourse is not None or encoder is None else None
+        passages_only = encoder is not None and encoder != NONE and discourse is None
+        reader = None if passages_only else self.models.discourse(self.index)
         if model is None and reader is None:
-            raise CaprError("there is no encoder to encode with. Fix: capr encode LIBRARY --encoder FOLDER.")
+            if alone:
+                fix = f"leave that out, or capr encode {self.path} --discourse FOLDER"
+                raise CaprError(f'there is nothing to encode, since the discourse model is "none". Fix: {fix}.')
+            fact = "there is no discourse model and no encoder to encode with"
+            raise CaprError(f"{fact}. Fix: capr encode {self.path} --encoder FOLDER.")
         with self.index.writing() as writer:
             done = encode_passages(self.index, writer, model, BATCH, on_commit) if model is not None else 0
             return done + (encode_sentences(self.index, writer, reader, BATCH, on_commit) if reader is not None else 0)
@@ -345,7 +352,9 @@ class Library:
         encoder = self.models.to_search(self.index, mode, notices)
         reranking = self.models.wants_ranker(mode) if rerank is None else rerank
         ranker = self.models.ranker if reranking else None
-        hits, done = PassageSearch(self.index, parsed, passing, encoder, ranker, options, discourse).hits()
+        search = PassageSearch(self.index, parsed, passing, encoder, ranker, options, discourse)
+        hits, done = search.hits()
+        notices += search.notices
         if not parsed.clauses:
             notices.append("the query has no words to look for")
         if not hits:
@@ -371,6 +380,7 @@ class Library:
         if len(known) < len(passages):
             fact = f"the sentences of {document!r} have no vectors yet"
             raise CaprError(f"{fact}. Fix: capr encode {self.path}.")
+        same_model(self.index, Grain.SENTENCES, discourse)
         sentences = scored(list(known.values()), discourse.query(entity, aspect))
         headings = headings_of([stored.entry.passage for stored in passages])
         return Curve(whole, entity, aspect, sentences, headings, discourse.threshold)

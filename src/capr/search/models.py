@@ -77,15 +77,21 @@ class Models:
         """The discourse model for documents that are added; None if none is given or remembered."""
         return self._discourse.fitting(index)
 
+    def check(self) -> None:
+        """Complains of an encoder or a discourse model that was given and is none."""
+        self._encoder.check()
+        self._discourse.check()
+
     def begin(self, index: Index, empty: bool = True) -> None:
         """Takes the encoder that ships where none is given or remembered, in a library that is empty, or in any."""
         wanted = self._encoder.given is None and index.encoder() is None and not (empty and index.stats().documents)
         if wanted and shipped("encoder").is_dir():
             self._encoder.take(SHIPPED)
 
-    def command(self) -> str:
-        """That gives the library vectors."""
-        return f"capr encode {self._folder}{'' if shipped('encoder').is_dir() else ' --encoder FOLDER'}"
+    def command(self, discoursed: bool) -> str:
+        """That gives passages vectors; of a library with a discourse model, it has to name the encoder."""
+        named = (f" --encoder {SHIPPED}" if discoursed else "") if shipped("encoder").is_dir() else " --encoder FOLDER"
+        return f"capr encode {self._folder}{named}"
 
     def discourse_command(self) -> str:
         """That gives sentences vectors that have none of the model of the library."""
@@ -100,7 +106,8 @@ class Models:
             encoder = self._encoder.fitting(index)
             if encoder is not None and index.encoder() is not None:
                 return encoder
-            fact = f"the library has no vectors. Fix: {self.command()}."
+            fix = self.command(index.encoder(Grain.SENTENCES) is not None)
+            fact = f"the library has no vectors. Fix: {fix}."
             if self._encoder.given == NONE:
                 fact = 'the encoder is "none". Fix: leave that out.'
         except CaprError as error:

@@ -10,6 +10,7 @@ from functools import cached_property, lru_cache
 
 from capr.documents import CaprError, Span
 from capr.index import Discourse, Encoder, Filters, Found, Grain, Index, Stored
+from capr.index.embedded import OtherModelError
 from capr.index.protocol import Vector
 from capr.search.evidence import BEST, Evidence
 from capr.search.fusion import DEFAULT, FUSIONS, reranked
@@ -51,6 +52,13 @@ class Options:
             raise CaprError(" ".join(wrong))
 
 
+def same_model(index: Index, grain: Grain, model: Encoder | Discourse | None) -> None:
+    """Complains if vectors that were just read may be of another model; a process may exchange them at any time."""
+    known = index.encoder(grain)
+    if model is not None and known is not None and known.digest != model.identity.digest:
+        raise OtherModelError(f"{known.name} ({known.digest[:8]})")
+
+
 class PassageSearch:
     """One search.
 
@@ -76,6 +84,7 @@ class PassageSearch:
     ) -> None:
         self._index, self._parsed, self._filters, self._options = index, parsed, filters, options
         self._encoder, self._ranker, self._discourse = encoder, ranker, discourse
+        self.notices: list[str] = []  # of what had to be left out
 
     @cached_property
     def _vector(self) -> Vector | None:
@@ -128,7 +137,12 @@ class PassageSearch:
         if self._options.mode == "dense":
             return {"dense": self._dense(depth)}
         lexical = _threads(os.getpid()).submit(self._lexical, depth)
-        dense = self._dense(depth)
+        try:
+            dense = self._dense(depth)
+        except OtherModelError as error:
+            self._encoder = None
+            self.notices.append(f"only words were compared, not meanings: {error}")
+            return {"lexical": lexical.result()}
         return {"lexical": lexical.result(), "dense": dense}
 
     def _lexical(self, depth: int) -> Sequence[Found]:
@@ -137,14 +151,18 @@ class PassageSearch:
     def _dense(self, depth: int, grain: Grain = Grain.PASSAGES) -> Sequence[Found]:
         if self._vector is None:
             return []
-        return self._index.dense(self._vector, depth, self._filters, self._parsed.clauses, grain)
+        found = self._index.dense(self._vector, depth, self._filters, self._parsed.clauses, grain)
+        same_model(self._index, grain, self._encoder if grain is Grain.PASSAGES else self._discourse)
+        return found
 
     def _scored(self, numbers: Sequence[int]) -> Mapping[int, tuple[Sentence, ...]] | None:
         """The best sentences of passages by their vectors; None where sentences have not been compared."""
         if self._discourse is None or self._vector is None:
             return None
         found = {}
-        for number, sentences in self._index.sentences(numbers).items():
+        kept = self._index.sentences(numbers)
+        same_model(self._index, Grain.SENTENCES, self._discourse)
+        for number, sentences in kept.items():
             scores = (sentences.vectors @ self._vector).tolist()
             both = [Sentence(span, round(score, 4)) for span, score in zip(sentences.spans, scores, strict=True)]
             found[number] = tuple(sorted(both, key=lambda one: (-one.score, one.span))[:BEST])

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import sqlite3
 from contextlib import closing
@@ -206,6 +207,73 @@ def test_a_bit_of_a_sentence_that_has_turned_is_found_dropped_and_made_again(wor
         assert [notice for notice in check.notices if "1 passages have no vectors of sentences yet" in notice]
         assert library.encode(discourse=worker.FakeDiscourse()) >= 1
     assert look(worker, copy, right) == []
+
+
+def test_sentences_of_another_passage_are_found_dropped_and_made_again(worker, copy, right):
+    with closing(sqlite3.connect(copy / "library.db")) as database, database:
+        query = "SELECT p.number FROM passage p JOIN passage q ON q.number = p.number + 1 AND q.document = p.document"
+        (first,) = database.execute(query).fetchone()
+        query = "SELECT code FROM sentence WHERE passage IN (?, ?) ORDER BY passage"
+        codes = [code for (code,) in database.execute(query, (first, first + 1))]
+        exchanged = [(codes[1], first), (codes[0], first + 1)]
+        database.executemany("UPDATE sentence SET code = ? WHERE passage = ?", exchanged)
+    shutil.rmtree(copy / "sentences")
+    with worker.opened(copy) as library:
+        problems = library.verify().problems
+        for problem, number in zip(problems, (first, first + 1), strict=True):
+            assert f"a sentence with a vector lies outside of its passage (passage {number}). Fix: " in problem
+        assert library.verify(repair=True).problems == []
+        assert library.encode(discourse=worker.FakeDiscourse()) == 2
+    assert look(worker, copy, right) == []
+
+
+@pytest.mark.parametrize(
+    ("key", "told"),
+    [("discourse", "vectors of sentences .*--discourse FOLDER"), ("encoder", "vectors of passages .*--encoder FOLDER")],
+)
+def test_vectors_of_a_model_that_nobody_remembers_are_told_of(worker, copy, right, key, told):
+    with closing(sqlite3.connect(copy / "library.db")) as database, database:
+        database.execute("DELETE FROM meta WHERE key = ?", (key,))
+    with Library(copy, encoder="none", discourse="none") as library:
+        (problem,) = library.verify().problems
+        assert re.search(told, problem)
+        (left,) = library.verify(repair=True).problems
+        assert left == problem
+    with Library(copy, encoder="none", discourse="none") as library:
+        library.encode(**{key: worker.Fake() if key == "encoder" else worker.FakeDiscourse()})
+        assert library.verify().problems == []
+
+
+@pytest.mark.parametrize("code", [b"", b"12", bytes(40)])
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_vector_of_a_wrong_length_is_dropped_and_made_again(worker, copy, right, code, lost):
+    with closing(sqlite3.connect(copy / "library.db")) as database, database:
+        database.execute("UPDATE vector SET code = ? WHERE passage = 3", (code,))
+    if lost:
+        shutil.rmtree(copy / "vectors")
+    with worker.opened(copy) as library:
+        assert "a vector has the length 0.00 and not 1 (passage 3). Fix: " in library.verify().problems[0]
+        check = library.verify(repair=True)
+        assert (check.problems, check.repaired[-1]) == ([], "vectors of passages")
+        assert library.encode(library.models.encoder(library.index)) == 1
+    assert look(worker, copy, right) == []
+
+
+def test_the_model_is_looked_up_once_for_many_vectors(worker, copy, monkeypatch):
+    with worker.opened(copy) as library:
+        store, asked = library.index.store, []
+        known = store.encoder
+        monkeypatch.setattr(store, "encoder", lambda *given: asked.append(given) or known(*given))
+        numbers = list(range(1, 21))
+        assert len(store.sentences(numbers)) == 20
+        assert len(asked) == 1
+        assert len(store.codes_since(capr.index.Grain.SENTENCES, 0, 20)) == 20
+        assert len(asked) == 2
+        found = store.sentences(numbers)
+        asked.clear()
+        with store.changing():
+            store.set_sentences(found)
+        assert len(asked) == 1
 
 
 @pytest.mark.parametrize("name", ["words", "vectors", "sentences"])
