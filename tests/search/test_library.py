@@ -184,8 +184,8 @@ def test_identical_documents_of_one_call_are_encoded_once(opened):
 def test_another_title_is_encoded_anew(opened):
     encoder = WordEncoder()
     library = opened(encoder=encoder)
-    library.add([Document("a", "PLAN: Rest.", "Note"), Document("b", "PLAN: Rest.", "Letter")])
-    assert encoder.read == ["Note | PLAN: Rest.", "Letter | PLAN: Rest."]
+    library.add([Document("a", "PLAN: Rest and drink.", "Note"), Document("b", "PLAN: Rest and drink.", "Letter")])
+    assert encoder.read == ["Note | PLAN: Rest and drink.", "Letter | PLAN: Rest and drink."]
 
 
 def test_other_contents_under_a_known_id_are_a_problem(library):
