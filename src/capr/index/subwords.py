@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from capr.documents import CaprError
+from capr.index import arrays
 from capr.index.onnx import Floats
 from capr.index.protocol import Vector
 
@@ -129,33 +130,31 @@ class Subwords:
 
     def save(self, path: Path) -> None:
         """Writes an .npz, in 16 bits."""
-        part = path.with_name(path.name + ".part.npz")
-        np.savez_compressed(
-            part, words=np.frombuffer("\n".join(self.words).encode(), np.uint8),
+        arrays.save(
+            path, words=np.frombuffer("\n".join(self.words).encode(), np.uint8),
             vectors=self.vectors.astype(np.float16), counts=self.counts,
             buckets=self.buckets.astype(np.float16), sizes=np.array(self.sizes),
         )  # fmt: skip
-        part.replace(path)
 
     @classmethod
     def load(cls, path: Path) -> Subwords:
         """Reads what `save` has written.
 
         Raises:
-            CaprError: the file is missing, or is something else.
+            CaprError: the file is missing, damaged or something else.
         """
-        try:
-            with np.load(path) as kept:
-                words = kept["words"].tobytes().decode().split("\n")
-                vectors, counts, buckets = (kept[name] for name in ("vectors", "counts", "buckets"))
-                low, high = (int(size) for size in kept["sizes"])
-        except (OSError, ValueError, KeyError, EOFError) as error:
-            fix = "copy the folder of the model again, or train it again"
-            raise CaprError(f"{path} holds no word vectors ({error}). Fix: {fix}.") from error
-        if vectors.shape[0] != len(words) or len(counts) != len(words) or buckets.shape[1:] != vectors.shape[1:]:
+        names = ("words", "vectors", "counts", "buckets", "sizes")
+        listed, vectors, counts, buckets, sizes = arrays.load(path, "word vectors", *names)
+        words = listed.tobytes().decode(errors="replace").split("\n")
+        if (
+            sizes.shape != (2,)
+            or vectors.shape[0] != len(words)
+            or len(counts) != len(words)
+            or buckets.shape[1:] != vectors.shape[1:]
+        ):
             fact = f"{len(words)} words, vectors of shape {vectors.shape}, buckets of shape {buckets.shape}"
             raise CaprError(f"{path} does not fit together: {fact}. Fix: copy the folder of the model again.")
-        return cls(words, vectors, counts, buckets, (low, high))
+        return cls(words, vectors, counts, buckets, (int(sizes[0]), int(sizes[1])))
 
 
 def read_glove(path: Path, dimensions: int = 0) -> Subwords:
