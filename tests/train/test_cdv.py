@@ -13,12 +13,13 @@ import capr
 from capr.annotate.mentions import annotator
 from capr.cli import typer_app
 from capr.documents import CaprError, Document
+from capr.index import arrays
 from capr.index.discourse import is_discourse, load_discourse
 from capr.index.subwords import read_glove, words_of
 from capr.models.cdv import Sizes
 from capr.search.models import shipped
 from capr.supervise.labels import Labeller
-from capr.train.cdv import Sources, train
+from capr.train.cdv import Sources, _features, train
 from capr.train.cdv_loop import Targets, Wanted, balances
 from capr.train.cdv_recipe import OURS, PAPER
 from capr.train.discourses import Discourses, Lesson
@@ -260,6 +261,57 @@ def test_the_recipe_of_the_paper(world, tmp_path):
     assert np.linalg.norm(unseen) == pytest.approx(0.5**0.5, abs=1e-5)
     assert not np.allclose(known, unseen)
     assert model.sentences(Document("x", "Gout hurts. It swells."))[1].shape == (2, 32)
+
+
+def halved(path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def test_spaces_that_were_kept_and_are_damaged_are_made_again(world, tmp_path):
+    recipe = replace(PAPER, sizes=replace(PAPER.sizes, hidden=8, delta=8), dimensions=16)
+    schedule, sources = Schedule(epochs=1, batch=8, device="cpu"), Sources(read_glove(world / "glove.txt"))
+    discourses = Discourses(labelled(world).lessons[:8], labelled(world).entities, labelled(world).aspects)
+    train(discourses, recipe, schedule, tmp_path, sources)
+    whole = {name: (tmp_path / name).read_bytes() for name in ("entities.npz", "aspects.onnx", "aspects.npz")}
+    halved(tmp_path / "entities.npz")
+    halved(tmp_path / "aspects.onnx")
+    train(discourses, recipe, schedule, tmp_path, sources, resume=True)
+    assert {name: (tmp_path / name).read_bytes() for name in whole} == whole
+    halved(tmp_path / "words.npz")
+    with pytest.raises(CaprError, match=r"words\.npz holds no word vectors.*Fix: "):
+        train(discourses, recipe, schedule, tmp_path, sources, resume=True)
+
+
+def test_vectors_of_sentences_are_kept_as_a_whole(world, tmp_path, monkeypatch):
+    discourses, path = labelled(world), tmp_path / "vectors.npz"
+    learn, held = discourses.split(0.1, 1)
+    reads = []
+
+    def read(texts):
+        reads.append(len(texts))
+        return np.arange(len(texts) * 2, dtype=np.float32).reshape(-1, 2)
+
+    def found():
+        reads.clear()
+        return [row.tolist() for part in _features(learn, held, read, path, lambda *told: None) for row in part]
+
+    first = found()
+    assert reads
+    assert found() == first
+    assert not reads
+    halved(path)
+    assert found() == first
+    assert reads
+
+    def interrupted(file, **arrays):
+        file.write(b"PK")
+        raise KeyboardInterrupt
+
+    kept = path.read_bytes()
+    monkeypatch.setattr(np, "savez", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        arrays.save(path, compressed=False, vectors=np.zeros(1))
+    assert path.read_bytes() == kept
 
 
 def test_too_few_documents(world, tmp_path):
