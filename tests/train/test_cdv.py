@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 import capr
 from capr.annotate.mentions import annotator
 from capr.cli import typer_app
+from capr.cli.train_cdv import _described
 from capr.documents import CaprError, Document
 from capr.index import arrays
 from capr.index.discourse import is_discourse, load_discourse
@@ -263,6 +264,43 @@ def test_the_recipe_of_the_paper(world, tmp_path):
     assert model.sentences(Document("x", "Gout hurts. It swells."))[1].shape == (2, 32)
 
 
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (["--without", "none.txt"], "--without would"),
+        (["--without-passages", "none.jsonl", "--part", "train"], "--part and --without-passages would"),
+        (["--aliases", "none.json", "--no-cues"], "--no-cues and --aliases would"),
+        (["--vocabulary", "none.csv"], "--vocabulary would"),
+    ],
+)
+def test_what_was_labelled_before_is_not_labelled_again(trained, tmp_path, options, named):
+    given = ["train", "cdv", str(trained[0] / "training.discourses.gz"), "-o", str(tmp_path / "x"), *options]
+    found = CliRunner().invoke(typer_app, given)
+    assert isinstance(found.exception, CaprError)
+    assert named in str(found.exception)
+    assert "Fix: make it again from the documents" in str(found.exception)
+
+
+def test_descriptions_of_a_test_are_not_learned_from(world):
+    document = documents(world)[0]
+    first, *others = (document[span] for span in capr.sentences(document.text))
+    finder = annotator(False)
+    told = _described([str(world / "articles.jsonl")], Labeller(finder, held_out_texts=[f"See:  {first}\nAnd more."]))
+    said = [text for names, text in told if names[0] == "Asthma"]
+    assert first not in said
+    assert set(others) <= set(said)
+
+
+def test_balanced(world, tmp_path):
+    shorter = tmp_path / "few.discourses.gz"
+    known = labelled(world)
+    Discourses(known.lessons[:8], known.entities, known.aspects).save(shorter)
+    given = ["train", "cdv", str(shorter), "-o", str(tmp_path / "x"), "--vectors", str(world / "glove.txt")]
+    found = CliRunner().invoke(typer_app, [*given, "--epochs", "1", "--device", "cpu", "--balanced"])
+    assert found.exit_code == 0, found.output
+    assert json.loads((tmp_path / "x" / "training.json").read_text())["settings"]["balanced"] is True
+
+
 def halved(path):
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
 
@@ -330,6 +368,9 @@ def test_too_few_documents(world, tmp_path):
         (["--vectors", "none.txt"], "there is no none.txt"),
         (["--device", "tpu"], "--device knows no 'tpu'"),
         (["--space", "encoder"], "needs one"),
+        (["--descriptions", "a.jsonl"], "--descriptions are for --space codes, and the space is names"),
+        (["--recipe", "paper", "--query-encoder", "a"], "--query-encoder is for --space encoder"),
+        (["--base", "a", "--space", "encoder", "--vectors", "b"], "nothing reads words"),
     ],
 )
 def test_what_the_command_does_not_understand(world, tmp_path, options, said):
