@@ -72,7 +72,17 @@ def test_long_documents_can_be_read_in_windows(small, tmp_path):
     shutil.copytree(small[0], folder)
     (folder / "manifest.json").write_text(json.dumps({**MANIFEST, "window": 2}))
     whole, cut = load_discourse(small[0]), load_discourse(folder)
-    assert cut.sentences(Document("1", TEXT))[1].shape == whole.sentences(Document("1", TEXT))[1].shape
+    long = Document("1", TEXT + "Gout returns.\n")  # five sentences: the last window has one alone
+    spans, vectors = cut.sentences(long)
+    texts, flags = [long[span] for span in spans], structure(long.text, spans)
+    assert len(texts) == 5
+
+    def read(*places):
+        return whole.vectors([texts[place] for place in places], [flags[place] for place in places])
+
+    by_hand = np.concatenate([read(0, 1), read(0, 2, 3)[1:], read(0, 4)[1:]])
+    np.testing.assert_allclose(vectors, by_hand, atol=1e-6)
+    assert not np.allclose(vectors, whole.sentences(long)[1], atol=1e-4)
     assert whole.identity.digest != cut.identity.digest
 
 
@@ -90,7 +100,15 @@ def test_which_folders_are_discourse_models(small, tmp_path):
         ({"space": "outer"}, "which is no discourse model"),
         ({"sentences": ["sum"]}, "which is no discourse model"),
         ({"sentences": ["mean"]}, "does not fit together"),
-        ({"dimensions": 6}, "does not fit together"),
+        ({"dimensions": 6}, "does not fit together.*queries have 4 dimensions and manifest.json says 6"),
+        ({"dimensions": "4"}, "has dimensions '4'"),
+        ({"window": "2"}, "window '2'"),
+        ({"window": -1}, "window -1"),
+        ({"window": 2.5}, r"window 2\.5"),
+        ({"threshold": "0.5"}, r"threshold '0\.5'"),
+        ({"threshold": None}, "threshold None"),
+        ({"threshold": math.nan}, "threshold nan"),
+        ({"weights": [math.inf, 1]}, "weights .inf"),
         ({"colour": "blue"}, "cannot be understood"),
         ({"weights": [1]}, "cannot be understood"),
         ({"space": "codes"}, "query space"),

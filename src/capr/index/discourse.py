@@ -105,7 +105,8 @@ class OnnxDiscourse:
         given = FLAGS + self._size()
         halves = self._entities.dimensions + self._aspects.dimensions
         if wanted != given or halves != self.manifest.dimensions:
-            fact = f"the network reads {wanted} values, sentences have {given}; queries have {halves} dimensions"
+            fact = f"the network reads {wanted} values and sentences have {given}; queries have {halves} dimensions"
+            fact = f"{fact} and manifest.json says {self.manifest.dimensions}"
             raise CaprError(f"{folder} does not fit together: {fact}. Fix: copy the folder again.")
         self.identity = EncoderIdentity(
             self.manifest.name, _digest(folder), self.manifest.dimensions, str(folder.resolve())
@@ -221,6 +222,12 @@ def read_discourse_manifest(folder: Path) -> DiscourseManifest:
         manifest = DiscourseManifest(**{**given, "sentences": kinds, "weights": (float(entity), float(aspect))})
     except (ValueError, TypeError, KeyError) as error:
         raise CaprError(f"{path} cannot be understood ({error}). Fix: {FIX}.") from error
+    whole = all(type(number) is int and number >= 0 for number in (manifest.dimensions, manifest.window))
+    numbers = (*manifest.weights, manifest.threshold)
+    if not whole or not all(type(number) in (int, float) and math.isfinite(number) for number in numbers):
+        fact = f"dimensions {manifest.dimensions!r}, window {manifest.window!r}, threshold {manifest.threshold!r}"
+        wanted = f"whole numbers and a share are wanted. Fix: {FIX}"
+        raise CaprError(f"{path} has {fact}, weights {list(manifest.weights)}: {wanted}.")
     known = manifest.space in ("names", "codes", ENCODER) and (kinds == (ENCODER,) or set(kinds) <= set(MEANS))
     if manifest.kind != KIND or not known or not kinds:
         fact = f"kind {manifest.kind!r}, sentences {list(kinds)}, space {manifest.space!r}"

@@ -168,7 +168,7 @@ def read_glove(path: Path, dimensions: int = 0) -> Subwords:
         dimensions: that the vectors must have; 0 for those of the first line.
 
     Raises:
-        CaprError: a line has another number of values, or a value that is no number.
+        CaprError: a line has another number of values, or a value that is no finite number.
     """
     words: dict[str, Floats] = {}
     fix = "give a GloVe text file: a word and its numbers a line, with blanks between"
@@ -176,22 +176,41 @@ def read_glove(path: Path, dimensions: int = 0) -> Subwords:
         raise CaprError(f"there is no {path}. Fix: {fix}.")
     with path.open(encoding="utf-8", errors="replace") as file:
         for number, line in enumerate(file, 1):
-            columns = line.rstrip("\n").split(" ")
+            columns = line.rstrip().split(" ")
             if number == 1 and len(columns) == 2 and all(column.isdecimal() for column in columns):
                 continue
             size = dimensions or len(columns) - 1
-            # Some words of the published files have blanks in them.
-            word, values = " ".join(columns[:-size]), columns[-size:]
             dimensions = size
             try:
-                vector = np.array(values, np.float32)
+                word, vector = _row(columns, size)
             except ValueError as error:
-                raise CaprError(f"{path}, line {number}: {line[:40]!r} has no {size} numbers. Fix: {fix}.") from error
-            if size < 1 or not word or len(vector) != size or not np.isfinite(vector).all():
-                fact = f"{len(columns) - 1} values instead of {size}"
-                raise CaprError(f"{path}, line {number}: {line[:40]!r} has {fact}. Fix: {fix}.")
+                raise CaprError(f"{path}, line {number}: {line[:40]!r} has {error}. Fix: {fix}.") from error
             words.setdefault(word, vector)
     if not words:
         raise CaprError(f"{path} is empty. Fix: {fix}.")
     counts = [max(1, 10_000_000 // place) for place in range(1, len(words) + 1)]
     return Subwords(list(words), np.stack(list(words.values())), counts)
+
+
+def _row(columns: Sequence[str], size: int) -> tuple[str, Floats]:
+    """A word and its vector; ValueError tells what the columns have instead."""
+    if size < 1 or len(columns) <= size:
+        raise ValueError(f"{len(columns) - 1} values instead of {max(1, size)}")
+    # A word may have blanks in it, as ". . ." of the published files; a number before the numbers is one too many.
+    if len(columns) > size + 1 and _number(columns[-size - 1]) is not None:
+        raise ValueError(f"more values than {size}")
+    word, values = " ".join(columns[:-size]), [_number(column) for column in columns[-size:]]
+    if not word or None in values:
+        raise ValueError(f"no {size} numbers after a word")
+    with np.errstate(over="ignore"):
+        vector = np.array(values, np.float32)
+    if not np.isfinite(vector).all():
+        raise ValueError("a value that is no finite number")
+    return word, vector
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
