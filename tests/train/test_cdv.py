@@ -13,7 +13,7 @@ import capr
 from capr.annotate.mentions import annotator
 from capr.cli import typer_app
 from capr.cli.train_cdv import _described
-from capr.documents import CaprError, Document
+from capr.documents import Annotation, CaprError, Document, Span
 from capr.index import arrays
 from capr.index.discourse import is_discourse, load_discourse
 from capr.index.subwords import read_glove, words_of
@@ -116,6 +116,17 @@ def test_texts_of_a_test_are_not_learned_from(world):
     assert discourses.lessons[0].passages[0] == -1
     assert discourses.lessons[0].aspects[0] == []
     assert text not in set(discourses.texts)
+
+
+def test_a_name_inside_of_a_word_is_not_said():
+    text = "Many of them also cough at night, and rest is good for all. It is unlike ALS (or so) in most families."
+    begin = text.index("ALS")
+    section = Annotation("section", Span(0, len(text)), {"heading": "Treatment"})
+    marked = (section, Annotation("link", Span(begin, begin + 3), {}))
+    discourses = Discourses.read([Document("x", text, "Kennedy disease", {}, marked)], Labeller(annotator(False)))
+    (lesson,) = discourses.lessons
+    named = [[discourses.entities[number][0] for number in some] for some in lesson.entities]
+    assert named == [["Kennedy disease"], ["Kennedy disease", "ALS"]]
 
 
 def test_discourses_are_kept(world, tmp_path):
