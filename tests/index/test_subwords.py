@@ -67,15 +67,22 @@ def test_glove(tmp_path):
     assert found.tolist() == [0.5, 1]  # what is unknown counts as zeros
     path.write_text("2 2\nthe 0.5 1\n")
     assert list(read_glove(path).words) == ["the"]
+    path.write_text("2 2 \nthe 0.5 1 \n. . 1 2\t\r\n")
+    assert list(read_glove(path).words) == ["the", ". ."]
 
 
 @pytest.mark.parametrize(
     ("text", "size", "said"),
     [
-        ("the 1 2\nof 1\n", 0, r"line 2"),
+        ("the 1 2\nof 1\n", 0, r"line 2.*1 values instead of 2"),
+        ("the 1 2\nof 1 2 3\n", 0, r"line 2.*more values than 2"),
+        ("the 1 2\n\n", 0, r"line 2.*0 values instead of 2"),
+        ("the\n", 0, r"line 1.*0 values instead of 1"),
+        ("the 1 2\n 1 2\n", 0, r"line 2.*no 2 numbers after a word"),
+        ("the 1 2\nof 1 1e99\n", 0, r"line 2.*no finite number"),
         ("the 1 2\nof 1 x\n", 0, r"line 2.*no 2 numbers"),
         ("the 1 2\n", 3, r"line 1"),
-        ("the 1 nan\n", 0, r"line 1"),
+        ("the 1 nan\n", 0, r"line 1.*a value that is no finite number"),
         ("", 0, "empty"),
     ],
 )

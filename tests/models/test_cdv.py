@@ -117,6 +117,20 @@ def test_padding_changes_nothing(sizes):
         assert torch.allclose(aspect[row, : len(document)], alone[1][0], atol=1e-5)
 
 
+@pytest.mark.parametrize("lengths", [None, torch.tensor([1])], ids=["as long", "padded"])
+def test_a_step_with_one_sentence_is_normalised_by_what_was_seen_before(lengths):
+    torch.manual_seed(0)
+    model = Cdv(4, 3, 2, Sizes(5, 6, bounded=True, direct=False, normalised=True))
+    model(sentences(6)[None])
+    seen = {name: value.clone() for name, value in model.norm.named_buffers()}
+    one = sentences(1 if lengths is None else 3, seed=1)[None]
+    entity, aspect = model(one, lengths)
+    (entity.sum() + aspect.sum()).backward()
+    assert torch.isfinite(model.delta.weight.grad).all()
+    assert all(torch.equal(value, seen[name]) for name, value in model.norm.named_buffers())
+    assert torch.allclose(entity[0, 0], model.eval()(one[:, :1])[0][0, 0], atol=1e-6)
+
+
 @pytest.mark.parametrize("count", [1, 5000])
 def test_documents_of_any_length(count):
     vectors = Whole(Cdv(4, 3, 2, SMALL).eval())(sentences(count)).detach()

@@ -1,10 +1,11 @@
 """Runs of sentences, against trying all of them."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from capr.documents import Span
-from capr.search.runs import Run, best_run, span_of
+from capr.search.runs import Run, answer, best_run, span_of
 
 
 @given(st.lists(st.integers(0, 10), min_size=1, max_size=12), st.integers(0, 10))
@@ -18,6 +19,40 @@ def test_no_other_run_is_better(scores, threshold):
 def test_a_document_without_sentences_has_no_run():
     assert best_run([], 0.5) == Run(0, 0, 0.0)
     assert span_of([], best_run([], 0.5)) == Span(0, 0)
+
+
+def test_the_answer_is_the_best_run_above_a_share_of_the_way_to_the_highest_score():
+    scores = [0.1, 0.8, 0.4, 0.9, 0.1, 0.1]  # the mean is 0.4
+    assert answer(scores, 0) == Run(1, 4, 0.7)
+    assert answer(scores, 0.5) == Run(3, 4, 0.9)  # above 0.65, and what stands between costs more than it gives
+    assert answer([*scores[:2], 0.6, *scores[3:]], 0.2) == Run(1, 4, 0.766667)
+
+
+@given(st.lists(st.integers(0, 10), min_size=1, max_size=12), st.sampled_from([0, 0.25, 0.5, 1]))
+def test_no_other_answer_exceeds_the_threshold_more(scores, share):
+    run = answer(scores, share)
+    mean = sum(scores) / len(scores)
+    threshold = mean + share * (max(scores) - mean)
+    every = [(i, j) for i in range(len(scores)) for j in range(i + 1, len(scores) + 1)]
+    best = max(sum(scores[i:j]) - threshold * (j - i) for i, j in every)
+    said = scores[run.first : run.last]
+    assert sum(said) - threshold * len(said) == pytest.approx(best, abs=1e-6)
+    assert run.score == pytest.approx(sum(said) / len(said), abs=1e-6)
+    assert run.score >= mean - 1e-6
+
+
+def test_what_all_scores_share_changes_no_answer():
+    scores = [0.125, 0.75, 0.5, 0.875, 0.125, 0.125]
+    for more in (-2, 0.5, 8):
+        moved = answer([score + more for score in scores], 0.25)
+        assert moved[:2] == answer(scores, 0.25)[:2]
+        assert moved.score - more == pytest.approx(answer(scores, 0.25).score)
+
+
+def test_a_document_whose_sentences_are_alike_has_an_answer():
+    assert answer([0.5], 0.5) == Run(0, 1, 0.5)
+    assert answer([0.25, 0.25, 0.25], 0.5) == Run(0, 1, 0.25)
+    assert answer([], 0.5) == Run(0, 0, 0.0)
 
 
 def test_a_run_is_a_range_of_the_text():

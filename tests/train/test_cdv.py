@@ -12,13 +12,15 @@ from typer.testing import CliRunner
 import capr
 from capr.annotate.mentions import annotator
 from capr.cli import typer_app
-from capr.documents import CaprError, Document
+from capr.cli.train_cdv import _described
+from capr.documents import Annotation, CaprError, Document, Span
+from capr.index import arrays
 from capr.index.discourse import is_discourse, load_discourse
 from capr.index.subwords import read_glove, words_of
 from capr.models.cdv import Sizes
 from capr.search.models import shipped
 from capr.supervise.labels import Labeller
-from capr.train.cdv import Sources, train
+from capr.train.cdv import Sources, _features, train
 from capr.train.cdv_loop import Targets, Wanted, balances
 from capr.train.cdv_recipe import OURS, PAPER
 from capr.train.discourses import Discourses, Lesson
@@ -114,6 +116,17 @@ def test_texts_of_a_test_are_not_learned_from(world):
     assert discourses.lessons[0].passages[0] == -1
     assert discourses.lessons[0].aspects[0] == []
     assert text not in set(discourses.texts)
+
+
+def test_a_name_inside_of_a_word_is_not_said():
+    text = "Many of them also cough at night, and rest is good for all. It is unlike ALS (or so) in most families."
+    begin = text.index("ALS")
+    section = Annotation("section", Span(0, len(text)), {"heading": "Treatment"})
+    marked = (section, Annotation("link", Span(begin, begin + 3), {}))
+    discourses = Discourses.read([Document("x", text, "Kennedy disease", {}, marked)], Labeller(annotator(False)))
+    (lesson,) = discourses.lessons
+    named = [[discourses.entities[number][0] for number in some] for some in lesson.entities]
+    assert named == [["Kennedy disease"], ["Kennedy disease", "ALS"]]
 
 
 def test_discourses_are_kept(world, tmp_path):
@@ -262,6 +275,94 @@ def test_the_recipe_of_the_paper(world, tmp_path):
     assert model.sentences(Document("x", "Gout hurts. It swells."))[1].shape == (2, 32)
 
 
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (["--without", "none.txt"], "--without would"),
+        (["--without-passages", "none.jsonl", "--part", "train"], "--part and --without-passages would"),
+        (["--aliases", "none.json", "--no-cues"], "--no-cues and --aliases would"),
+        (["--vocabulary", "none.csv"], "--vocabulary would"),
+    ],
+)
+def test_what_was_labelled_before_is_not_labelled_again(trained, tmp_path, options, named):
+    given = ["train", "cdv", str(trained[0] / "training.discourses.gz"), "-o", str(tmp_path / "x"), *options]
+    found = CliRunner().invoke(typer_app, given)
+    assert isinstance(found.exception, CaprError)
+    assert named in str(found.exception)
+    assert "Fix: make it again from the documents" in str(found.exception)
+
+
+def test_descriptions_of_a_test_are_not_learned_from(world):
+    document = documents(world)[0]
+    first, *others = (document[span] for span in capr.sentences(document.text))
+    finder = annotator(False)
+    told = _described([str(world / "articles.jsonl")], Labeller(finder, held_out_texts=[f"See:  {first}\nAnd more."]))
+    said = [text for names, text in told if names[0] == "Asthma"]
+    assert first not in said
+    assert set(others) <= set(said)
+
+
+def test_balanced(world, tmp_path):
+    shorter = tmp_path / "few.discourses.gz"
+    known = labelled(world)
+    Discourses(known.lessons[:8], known.entities, known.aspects).save(shorter)
+    given = ["train", "cdv", str(shorter), "-o", str(tmp_path / "x"), "--vectors", str(world / "glove.txt")]
+    found = CliRunner().invoke(typer_app, [*given, "--epochs", "1", "--device", "cpu", "--balanced"])
+    assert found.exit_code == 0, found.output
+    assert json.loads((tmp_path / "x" / "training.json").read_text())["settings"]["balanced"] is True
+
+
+def halved(path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def test_spaces_that_were_kept_and_are_damaged_are_made_again(world, tmp_path):
+    recipe = replace(PAPER, sizes=replace(PAPER.sizes, hidden=8, delta=8), dimensions=16)
+    schedule, sources = Schedule(epochs=1, batch=8, device="cpu"), Sources(read_glove(world / "glove.txt"))
+    discourses = Discourses(labelled(world).lessons[:8], labelled(world).entities, labelled(world).aspects)
+    train(discourses, recipe, schedule, tmp_path, sources)
+    whole = {name: (tmp_path / name).read_bytes() for name in ("entities.npz", "aspects.onnx", "aspects.npz")}
+    halved(tmp_path / "entities.npz")
+    halved(tmp_path / "aspects.onnx")
+    train(discourses, recipe, schedule, tmp_path, sources, resume=True)
+    assert {name: (tmp_path / name).read_bytes() for name in whole} == whole
+    halved(tmp_path / "words.npz")
+    with pytest.raises(CaprError, match=r"words\.npz holds no word vectors.*Fix: "):
+        train(discourses, recipe, schedule, tmp_path, sources, resume=True)
+
+
+def test_vectors_of_sentences_are_kept_as_a_whole(world, tmp_path, monkeypatch):
+    discourses, path = labelled(world), tmp_path / "vectors.npz"
+    learn, held = discourses.split(0.1, 1)
+    reads = []
+
+    def read(texts):
+        reads.append(len(texts))
+        return np.arange(len(texts) * 2, dtype=np.float32).reshape(-1, 2)
+
+    def found():
+        reads.clear()
+        return [row.tolist() for part in _features(learn, held, read, path, lambda *told: None) for row in part]
+
+    first = found()
+    assert reads
+    assert found() == first
+    assert not reads
+    halved(path)
+    assert found() == first
+    assert reads
+
+    def interrupted(file, **arrays):
+        file.write(b"PK")
+        raise KeyboardInterrupt
+
+    kept = path.read_bytes()
+    monkeypatch.setattr(np, "savez", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        arrays.save(path, compressed=False, vectors=np.zeros(1))
+    assert path.read_bytes() == kept
+
+
 def test_too_few_documents(world, tmp_path):
     few = Discourses(labelled(world).lessons[:3])
     with pytest.raises(CaprError, match="too few"):
@@ -278,6 +379,9 @@ def test_too_few_documents(world, tmp_path):
         (["--vectors", "none.txt"], "there is no none.txt"),
         (["--device", "tpu"], "--device knows no 'tpu'"),
         (["--space", "encoder"], "needs one"),
+        (["--descriptions", "a.jsonl"], "--descriptions are for --space codes, and the space is names"),
+        (["--recipe", "paper", "--query-encoder", "a"], "--query-encoder is for --space encoder"),
+        (["--base", "a", "--space", "encoder", "--vectors", "b"], "nothing reads words"),
     ],
 )
 def test_what_the_command_does_not_understand(world, tmp_path, options, said):

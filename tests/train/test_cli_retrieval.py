@@ -183,6 +183,23 @@ def test_an_interrupted_command_goes_on(run, articles, bert, tmp_path, lenient, 
     assert weights[0] == weights[1]
 
 
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (("--without", "none.txt", "--part", "train"), "--part and --without would"),
+        (("--without-passages", "none.jsonl"), "--without-passages would"),
+        (("--aliases", "none.json", "--no-cues"), "--no-cues and --aliases would"),
+        (("--vocabulary", "none.csv"), "--vocabulary would"),
+    ],
+)
+def test_pairs_that_were_kept_are_not_labelled_again(run, bert, tmp_path, world, options, named):
+    world.save(tmp_path / "my.pairs.gz")
+    result = run("bi", tmp_path / "my.pairs.gz", "--base", bert, "-o", tmp_path / "out", *TINY, *options)
+    assert result.code == 2
+    assert named in result.err
+    assert "Fix: make it again from the documents" in result.err
+
+
 def test_pairs_that_were_kept_can_be_learned_from(run, articles, bert, tmp_path, lenient, world):
     world.save(tmp_path / "my.pairs.gz")
     result = run("bi", tmp_path / "my.pairs.gz", "--base", bert, "-o", tmp_path / "out", *TINY, "--views", "title")

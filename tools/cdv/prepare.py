@@ -8,7 +8,7 @@ words128.npz (subword vectors of these sentences; needs gensim), and as NAME.tas
 leaves out of training, and `dev-medquad`, MedQuAD's documents that are no test, about diseases on which there is no
 article to learn from.
 Nothing of a test is in them: no document about an entity of MedQuAD's test under any of its names, no article that
-`capr evaluate wikisection` tests on, and no text of those tests, wherever else it stands.
+`capr evaluate wikisection` tests on, and no whole passage of those tests, wherever else it stands.
 """
 
 import gzip

@@ -13,7 +13,7 @@ import typer
 import capr
 from capr.cli import inputs
 from capr.cli.options import spread
-from capr.cli.train_retrieval import Device, Licence, Output, Part, Patience, Resume, Seed, one_of
+from capr.cli.train_retrieval import Device, Licence, Output, Part, Patience, Resume, Seed, not_beside, one_of
 from capr.documents import CaprError
 
 if TYPE_CHECKING:
@@ -70,6 +70,9 @@ def command(
         list[str] | None,
         typer.Option("--descriptions", metavar="FILE", help="Documents that describe entities, for --space codes."),
     ] = None,
+    balanced: Annotated[
+        bool, typer.Option("--balanced", help="Let frequent aspects, and entities only mentioned, count less.")
+    ] = False,
     epochs: Annotated[
         int | None, typer.Option("--epochs", min=1, help="12 if not given; 50 of paper and code.")
     ] = None,
@@ -94,12 +97,21 @@ def command(
     except ImportError as error:
         fix = "pip install 'capr[train]'"
         raise CaprError(f"training needs {error.name}, which is not installed. Fix: {fix}.") from error
-    chosen = _recipe(recipe, over, space)
+    chosen = replace(_recipe(recipe, over, space), balanced=balanced)
     one_of("--part", given.part, ("all", "train"))
     if device is not None:
         one_of("--device", device, ("cuda", "cpu"))
     if tune and not base:
         raise CaprError("--tune trains the base, and there is none. Fix: name one with --base.")
+    if descriptions and chosen.space != "codes":
+        fact = f"--descriptions are for --space codes, and the space is {chosen.space}"
+        raise CaprError(f"{fact}. Fix: add --space codes, or leave them out.")
+    if queries and chosen.space != "encoder":
+        fact = f"--query-encoder is for --space encoder, and the space is {chosen.space}"
+        raise CaprError(f"{fact}. Fix: add --space encoder, or leave it out.")
+    if vectors and base and chosen.space == "encoder":
+        fact = "--vectors are of words, and with --base and --space encoder nothing reads words"
+        raise CaprError(f"{fact}. Fix: leave them out, or use --space names.")
     discourses, described = _documents(given, descriptions or [])
     times, size = (12, 8) if recipe == "ours" else (50, 16)
     schedule = Schedule(epochs or times, batch or size, learning_rate, patience=patience, seed=seed)
@@ -151,6 +163,9 @@ def _documents(given: Given, descriptions: list[str]) -> tuple[Discourses, list[
     from capr.supervise.labels import Labeller
     from capr.train.discourses import Discourses
 
+    made = len(given.files) == 1 and given.files[0].endswith(".discourses.gz")
+    if made:
+        not_beside(given.files[0], given)
     labeller = Labeller(
         annotator(False, Vocabulary.load(*given.vocabulary or ())),
         cues=given.cues,
@@ -160,7 +175,7 @@ def _documents(given: Given, descriptions: list[str]) -> tuple[Discourses, list[
     )
     described = list(_described(descriptions, labeller))
     kept = given.output / KEPT
-    if len(given.files) == 1 and given.files[0].endswith(".discourses.gz"):
+    if made:
         return Discourses.load(Path(given.files[0])), described
     if given.resume and kept.is_file():
         return Discourses.load(kept), described
@@ -184,4 +199,5 @@ def _described(files: list[str], labeller: Labeller) -> Iterator[tuple[Sequence[
         names = labeller.named(document)
         if names:
             for span in capr.sentences(document.text):
-                yield names, document[span]
+                if not labeller.is_held_out_text(document[span]):
+                    yield names, document[span]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +15,7 @@ from capr.cli.options import spread
 from capr.documents import CaprError
 
 if TYPE_CHECKING:
+    from capr.cli.train_cdv import Given
     from capr.train.loop import Report
     from capr.train.pairs import Pairs
 
@@ -51,6 +52,11 @@ Seed = Annotated[int, typer.Option("--seed", help="The same seed trains the same
 Resume = Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint.")]
 Device = Annotated[str | None, typer.Option("--device", help="cuda or cpu; what there is if not given.")]
 Licence = Annotated[str, typer.Option("--licence", help="Of the documents, for the model card.")]
+
+READING = {  # how documents are read, by the name of the field
+    "part": "--part", "cues": "--no-cues", "without": "--without", "without_passages": "--without-passages",
+    "aliases": "--aliases", "vocabulary": "--vocabulary", "format": "--format", "column": "--column",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -237,6 +243,7 @@ def _pairs(common: Common, seed: int, context: bool, first: bool) -> Pairs:
     from capr.train.pairs import Pairs
 
     if len(common.files) == 1 and common.files[0].endswith(".pairs.gz"):
+        not_beside(common.files[0], common)
         return Pairs.load(Path(common.files[0]))
     kept = common.output / "training.pairs.gz"
     if (common.resume or not first) and kept.is_file():
@@ -278,6 +285,16 @@ def _views(given: str) -> tuple[tuple[str, float], ...]:
     if not any(weight > 0 for _, weight in found):
         raise CaprError(f"--views {given!r} leaves nothing to read. Fix: write text=2,heading=1.")
     return tuple(found)
+
+
+def not_beside(path: str, given: Common | Given) -> None:
+    """Complains of options that say how to read documents, beside a file that was made of them before."""
+    usual = {field.name: field.default for field in fields(given)}
+    # A list that was not given may be empty or None.
+    named = [option for name, option in READING.items() if (getattr(given, name) or None) != (usual[name] or None)]
+    if named:
+        fact = f"{path} was made of documents before, and {' and '.join(named)} would change nothing"
+        raise CaprError(f"{fact}. Fix: make it again from the documents with these options, or leave them out.")
 
 
 def one_of(option: str, given: str, known: tuple[str, ...]) -> None:

@@ -23,8 +23,9 @@ import numpy as np
 
 from capr.annotate.query import heading
 from capr.documents import CaprError, Document, Span
+from capr.index import arrays
 from capr.index.encoder import OnnxEncoder
-from capr.index.onnx import Floats
+from capr.index.onnx import Floats, open_network
 from capr.index.protocol import EncoderIdentity, Vector
 from capr.index.spaces import Codes, Encoded, Names, Space
 from capr.index.subwords import MEANS, Subwords
@@ -94,21 +95,9 @@ class OnnxDiscourse:
     """
 
     def __init__(self, folder: str | os.PathLike[str], threads: int = 0) -> None:
-        import onnxruntime
-
         folder = Path(folder)
         self.manifest = read_discourse_manifest(folder)
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.log_severity_level = 3
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-        try:
-            model = str(folder / "model.onnx")
-            self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-        except Exception as error:  # ONNX Runtime has its own
-            said = str(error).splitlines()[0] if str(error) else type(error).__name__
-            fix = "copy the folder again, or train the model again"
-            raise CaprError(f"the model in {folder} cannot be loaded ({said}). Fix: {fix}.") from error
+        self._session = open_network(folder / "model.onnx", threads)
         self._encoder = OnnxEncoder(folder / "sentences", threads) if self._reads_pieces else None
         self._words = Subwords.load(folder / "words.npz") if (folder / "words.npz").is_file() else None
         self._entities, self._aspects = self._spaces(folder, threads)
@@ -116,7 +105,8 @@ class OnnxDiscourse:
         given = FLAGS + self._size()
         halves = self._entities.dimensions + self._aspects.dimensions
         if wanted != given or halves != self.manifest.dimensions:
-            fact = f"the network reads {wanted} values, sentences have {given}; queries have {halves} dimensions"
+            fact = f"the network reads {wanted} values and sentences have {given}; queries have {halves} dimensions"
+            fact = f"{fact} and manifest.json says {self.manifest.dimensions}"
             raise CaprError(f"{folder} does not fit together: {fact}. Fix: copy the folder again.")
         self.identity = EncoderIdentity(
             self.manifest.name, _digest(folder), self.manifest.dimensions, str(folder.resolve())
@@ -184,21 +174,26 @@ class OnnxDiscourse:
             return Encoded(own), Encoded(own)
         if self._words is None:
             raise CaprError(f"{folder} has no words.npz, which its queries need. Fix: {FIX}.")
-        try:
-            if space == "names":
-                with np.load(folder / "names.npz") as kept:
-                    names = Names(self._words, kept["centre"], kept["projection"])
-                return names, names
-            return codes(folder, self._words, "entities"), codes(folder, self._words, "aspects")
-        except (OSError, ValueError, KeyError) as error:
-            raise CaprError(f"the query space of {folder} cannot be read ({error}). Fix: {FIX}.") from error
+        if space == "names":
+            names = Names(self._words, *arrays.load(folder / "names.npz", "query space", "centre", "projection"))
+            return names, names
+        return codes(folder, self._words, "entities", threads), codes(folder, self._words, "aspects", threads)
 
 
-def codes(folder: Path, words: Subwords, kind: str) -> Codes:
-    """The space of codes of `entities` or `aspects` that a folder has."""
-    with np.load(folder / f"{kind}.npz") as kept:
-        names, vectors = kept["names"].tobytes().decode().split("\n"), kept["vectors"].astype(np.float32)
-    return Codes(words, folder / f"{kind}.onnx", dict(zip(names, vectors, strict=True)), kind == "aspects")
+def codes(folder: Path, words: Subwords, kind: str, threads: int = 0) -> Codes:
+    """The space of codes of `entities` or `aspects` that a folder has.
+
+    Raises:
+        CaprError: a file is missing, damaged or something else.
+    """
+    path = folder / f"{kind}.npz"
+    listed, vectors = arrays.load(path, "query space", "names", "vectors")
+    names = listed.tobytes().decode(errors="replace").split("\n")
+    space = Codes(words, folder / f"{kind}.onnx", dict(zip(names, vectors, strict=False)), kind == "aspects", threads)
+    if vectors.shape != (len(names), space.dimensions):
+        fact = f"{len(names)} names, vectors of shape {vectors.shape}, a network that gives {space.dimensions} values"
+        raise CaprError(f"{path} does not fit together: {fact}. Fix: copy the folder again.")
+    return space
 
 
 def load_discourse(folder: str | os.PathLike[str], threads: int = 0) -> OnnxDiscourse:
@@ -227,6 +222,12 @@ def read_discourse_manifest(folder: Path) -> DiscourseManifest:
         manifest = DiscourseManifest(**{**given, "sentences": kinds, "weights": (float(entity), float(aspect))})
     except (ValueError, TypeError, KeyError) as error:
         raise CaprError(f"{path} cannot be understood ({error}). Fix: {FIX}.") from error
+    whole = all(type(number) is int and number >= 0 for number in (manifest.dimensions, manifest.window))
+    numbers = (*manifest.weights, manifest.threshold)
+    if not whole or not all(type(number) in (int, float) and math.isfinite(number) for number in numbers):
+        fact = f"dimensions {manifest.dimensions!r}, window {manifest.window!r}, threshold {manifest.threshold!r}"
+        wanted = f"whole numbers and a share are wanted. Fix: {FIX}"
+        raise CaprError(f"{path} has {fact}, weights {list(manifest.weights)}: {wanted}.")
     known = manifest.space in ("names", "codes", ENCODER) and (kinds == (ENCODER,) or set(kinds) <= set(MEANS))
     if manifest.kind != KIND or not known or not kinds:
         fact = f"kind {manifest.kind!r}, sentences {list(kinds)}, space {manifest.space!r}"

@@ -68,24 +68,15 @@ class OnnxModel:
     """
 
     def __init__(self, folder: Path, kind: str, threads: int = 0, file: str = "model.onnx", pieces: int = 0) -> None:
-        import onnxruntime  # takes a while, which those who do without it need not wait
         from tokenizers import Tokenizer
 
         self.folder = folder
         self.manifest = read_manifest(folder, kind)
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads
-        options.log_severity_level = 3
-        # Threads that wait busily for the next text slow down everything else that a search does.
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        self._session = open_network(folder / file, threads)
         try:
-            model = str(folder / file)
-            self._session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
             self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
-        except Exception as error:  # each library has its own
-            said = str(error).splitlines()[0] if str(error) else type(error).__name__
-            fix = "copy the folder again, or export the model again"
-            raise CaprError(f"the model in {folder} cannot be loaded ({said}). Fix: {fix}.") from error
+        except Exception as error:  # the library has its own
+            raise _not_loaded(folder, error) from error
         self._inputs = {entry.name for entry in self._session.get_inputs()}
         if unknown := self._inputs - {"input_ids", "attention_mask", "token_type_ids"}:
             fact = f"it wants {', '.join(sorted(unknown))}"
@@ -141,6 +132,35 @@ class OnnxModel:
             given["token_type_ids"][row, :length] = encoding.type_ids
         (states, *_) = self._session.run(None, {name: given[name] for name in self._inputs})
         return states, given["attention_mask"]
+
+
+def open_network(path: Path, threads: int = 0) -> Any:
+    """A session of ONNX Runtime that runs a file.
+
+    Args:
+        path: the file.
+        threads: of the session; 0 for as many as there are cores.
+
+    Raises:
+        CaprError: the file is missing, damaged or something else.
+    """
+    import onnxruntime  # takes a while, which those who do without it need not wait
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 3
+    # Threads that wait busily for the next text slow down everything else that a search does.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    try:
+        return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # the library has its own
+        raise _not_loaded(path.parent, error) from error
+
+
+def _not_loaded(folder: Path, error: Exception) -> CaprError:
+    said = str(error).splitlines()[0] if str(error) else type(error).__name__
+    fix = "copy the folder again, or make the model again"
+    return CaprError(f"the model in {folder} cannot be loaded ({said}). Fix: {fix}.")
 
 
 def read_manifest(folder: Path, kind: str) -> Manifest:

@@ -16,7 +16,7 @@ from capr.annotate.aspects import keys
 from capr.annotate.names import plain_key
 from capr.documents import CaprError
 from capr.index.encoder import Encoder
-from capr.index.onnx import Floats
+from capr.index.onnx import Floats, open_network
 from capr.index.subwords import Subwords, words_of
 
 
@@ -77,16 +77,18 @@ class Codes:
         network: an ONNX file.
         known: by key, the vector.
         aspects: whether names are headings, which have several parts.
+        threads: of ONNX Runtime; 0 for as many as there are cores.
+
+    Raises:
+        CaprError: the file is missing or damaged.
 
     Reference: CDV, equation 5.
     """
 
-    def __init__(self, words: Subwords, network: Path, known: Mapping[str, Floats], aspects: bool) -> None:
-        import onnxruntime
-
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = 3
-        self._session = onnxruntime.InferenceSession(str(network), options, providers=["CPUExecutionProvider"])
+    def __init__(
+        self, words: Subwords, network: Path, known: Mapping[str, Floats], aspects: bool, threads: int = 0
+    ) -> None:
+        self._session = open_network(network, threads)
         self.words, self.known, self.aspects = words, known, aspects
         self.dimensions = int(self._session.get_outputs()[0].shape[-1])
 

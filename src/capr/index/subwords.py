@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from capr.documents import CaprError
+from capr.index import arrays
 from capr.index.onnx import Floats
 from capr.index.protocol import Vector
 
@@ -129,33 +130,31 @@ class Subwords:
 
     def save(self, path: Path) -> None:
         """Writes an .npz, in 16 bits."""
-        part = path.with_name(path.name + ".part.npz")
-        np.savez_compressed(
-            part, words=np.frombuffer("\n".join(self.words).encode(), np.uint8),
+        arrays.save(
+            path, words=np.frombuffer("\n".join(self.words).encode(), np.uint8),
             vectors=self.vectors.astype(np.float16), counts=self.counts,
             buckets=self.buckets.astype(np.float16), sizes=np.array(self.sizes),
         )  # fmt: skip
-        part.replace(path)
 
     @classmethod
     def load(cls, path: Path) -> Subwords:
         """Reads what `save` has written.
 
         Raises:
-            CaprError: the file is missing, or is something else.
+            CaprError: the file is missing, damaged or something else.
         """
-        try:
-            with np.load(path) as kept:
-                words = kept["words"].tobytes().decode().split("\n")
-                vectors, counts, buckets = (kept[name] for name in ("vectors", "counts", "buckets"))
-                low, high = (int(size) for size in kept["sizes"])
-        except (OSError, ValueError, KeyError, EOFError) as error:
-            fix = "copy the folder of the model again, or train it again"
-            raise CaprError(f"{path} holds no word vectors ({error}). Fix: {fix}.") from error
-        if vectors.shape[0] != len(words) or len(counts) != len(words) or buckets.shape[1:] != vectors.shape[1:]:
+        names = ("words", "vectors", "counts", "buckets", "sizes")
+        listed, vectors, counts, buckets, sizes = arrays.load(path, "word vectors", *names)
+        words = listed.tobytes().decode(errors="replace").split("\n")
+        if (
+            sizes.shape != (2,)
+            or vectors.shape[0] != len(words)
+            or len(counts) != len(words)
+            or buckets.shape[1:] != vectors.shape[1:]
+        ):
             fact = f"{len(words)} words, vectors of shape {vectors.shape}, buckets of shape {buckets.shape}"
             raise CaprError(f"{path} does not fit together: {fact}. Fix: copy the folder of the model again.")
-        return cls(words, vectors, counts, buckets, (low, high))
+        return cls(words, vectors, counts, buckets, (int(sizes[0]), int(sizes[1])))
 
 
 def read_glove(path: Path, dimensions: int = 0) -> Subwords:
@@ -169,7 +168,7 @@ def read_glove(path: Path, dimensions: int = 0) -> Subwords:
         dimensions: that the vectors must have; 0 for those of the first line.
 
     Raises:
-        CaprError: a line has another number of values, or a value that is no number.
+        CaprError: a line has another number of values, or a value that is no finite number.
     """
     words: dict[str, Floats] = {}
     fix = "give a GloVe text file: a word and its numbers a line, with blanks between"
@@ -177,22 +176,41 @@ def read_glove(path: Path, dimensions: int = 0) -> Subwords:
         raise CaprError(f"there is no {path}. Fix: {fix}.")
     with path.open(encoding="utf-8", errors="replace") as file:
         for number, line in enumerate(file, 1):
-            columns = line.rstrip("\n").split(" ")
+            columns = line.rstrip().split(" ")
             if number == 1 and len(columns) == 2 and all(column.isdecimal() for column in columns):
                 continue
             size = dimensions or len(columns) - 1
-            # Some words of the published files have blanks in them.
-            word, values = " ".join(columns[:-size]), columns[-size:]
             dimensions = size
             try:
-                vector = np.array(values, np.float32)
+                word, vector = _row(columns, size)
             except ValueError as error:
-                raise CaprError(f"{path}, line {number}: {line[:40]!r} has no {size} numbers. Fix: {fix}.") from error
-            if size < 1 or not word or len(vector) != size or not np.isfinite(vector).all():
-                fact = f"{len(columns) - 1} values instead of {size}"
-                raise CaprError(f"{path}, line {number}: {line[:40]!r} has {fact}. Fix: {fix}.")
+                raise CaprError(f"{path}, line {number}: {line[:40]!r} has {error}. Fix: {fix}.") from error
             words.setdefault(word, vector)
     if not words:
         raise CaprError(f"{path} is empty. Fix: {fix}.")
     counts = [max(1, 10_000_000 // place) for place in range(1, len(words) + 1)]
     return Subwords(list(words), np.stack(list(words.values())), counts)
+
+
+def _row(columns: Sequence[str], size: int) -> tuple[str, Floats]:
+    """A word and its vector; ValueError tells what the columns have instead."""
+    if size < 1 or len(columns) <= size:
+        raise ValueError(f"{len(columns) - 1} values instead of {max(1, size)}")
+    # A word may have blanks in it, as ". . ." of the published files; a number before the numbers is one too many.
+    if len(columns) > size + 1 and _number(columns[-size - 1]) is not None:
+        raise ValueError(f"more values than {size}")
+    word, values = " ".join(columns[:-size]), [_number(column) for column in columns[-size:]]
+    if not word or None in values:
+        raise ValueError(f"no {size} numbers after a word")
+    with np.errstate(over="ignore"):
+        vector = np.array(values, np.float32)
+    if not np.isfinite(vector).all():
+        raise ValueError("a value that is no finite number")
+    return word, vector
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

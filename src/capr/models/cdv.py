@@ -128,14 +128,23 @@ class Cdv(nn.Module):
         return (torch.tanh(entity), torch.tanh(aspect)) if self.sizes.bounded else (entity, aspect)
 
     def _normalised(self, delta: Tensor, lengths: Tensor | None) -> Tensor:
-        """Normalised over the sentences of the batch, padding left out."""
-        assert self.norm is not None
+        """Normalised over the sentences of the batch, padding left out; one alone by what was seen before."""
         if lengths is None:
-            return self.norm(delta.flatten(0, 1)).view_as(delta)
+            return self._normalised_rows(delta.flatten(0, 1)).view_as(delta)
         counted = present(lengths, delta.shape[1]).to(delta.device)  # (documents, sentences)
         found = torch.zeros_like(delta)
-        found[counted] = self.norm(delta[counted]).to(found.dtype)
+        found[counted] = self._normalised_rows(delta[counted]).to(found.dtype)
         return found
+
+    def _normalised_rows(self, rows: Tensor) -> Tensor:
+        # rows: (sentences, delta)
+        norm = self.norm
+        assert norm is not None
+        if self.training and len(rows) == 1:  # which has no variance
+            return nn.functional.batch_norm(
+                rows, norm.running_mean, norm.running_var, norm.weight, norm.bias, eps=norm.eps
+            )
+        return norm(rows)
 
 
 def _decoder(sizes: Sizes, outputs: int) -> nn.Module:

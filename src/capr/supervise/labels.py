@@ -116,7 +116,7 @@ class Labeller:
                 aspects = _shown(aspects, cued(document[span]))
             if len(document[span].split()) < MIN_WORDS:
                 self.skipped["too short"] += 1
-            elif self._held_out_texts and " ".join(document[span].split()) in self._held_out_texts:
+            elif self.is_held_out_text(document[span]):
                 self.skipped["held out"] += 1
             elif not aspects:
                 self.skipped["no heading"] += 1
@@ -136,6 +136,10 @@ class Labeller:
         if not document.title.strip() or self._is_about_held_out(document, names):
             return ()
         return document.title, *names
+
+    def is_held_out_text(self, text: str) -> bool:
+        """Whether a passage or a sentence is a text of the test, or a part of one; blanks do not matter."""
+        return bool(self._held_out_texts) and " ".join(text.split()) in self._held_out_texts
 
     def _is_about_held_out(self, document: Document, names: Sequence[str]) -> bool:
         return any(self._is_held_out(self._named(name), name) for name in (document.title, *names))

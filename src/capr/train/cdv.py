@@ -16,6 +16,7 @@ import numpy as np
 import torch
 
 from capr.documents import CaprError
+from capr.index import arrays
 from capr.index.discourse import codes
 from capr.index.encoder import OnnxEncoder
 from capr.index.onnx import Floats
@@ -173,10 +174,10 @@ def _spaces(
     if recipe.space == "names":
         every = [name for some in (*discourses.entities, *discourses.aspects) for name in some]
         names = Names.fitted(words, every, min(recipe.dimensions, words.dimensions))
-        np.savez(out / "names.npz", centre=names.centre, projection=names.projection)
+        arrays.save(out / "names.npz", compressed=False, centre=names.centre, projection=names.projection)
         return names, names
     for kind in ("entities", "aspects"):
-        if (out / f"{kind}.npz").is_file():
+        if _is_whole(out, words, kind):
             continue  # of the run that is resumed
         entity = kind == "entities"
         described = cdv_spaces.entities(discourses, sources.descriptions) if entity else cdv_spaces.aspects(discourses)
@@ -185,6 +186,15 @@ def _spaces(
             device=schedule.device, progress=partial(told, kind),
         )  # fmt: skip
     return codes(out, words, "entities"), codes(out, words, "aspects")
+
+
+def _is_whole(out: Path, words: Subwords, kind: str) -> bool:
+    """Whether a folder has a space of codes that can be used."""
+    try:
+        codes(out, words, kind)
+    except CaprError:
+        return False
+    return True
 
 
 def _reader(
@@ -203,15 +213,23 @@ def _features(
     """What the network reads; a language model's vectors are kept for a run that is resumed."""
     lessons = [*learn.lessons, *held.lessons]
     lengths = [len(lesson.sentences) for lesson in lessons]
-    if kept is not None and kept.is_file():
-        rows = torch.from_numpy(np.load(kept)["vectors"])
-        if len(rows) == sum(lengths):
-            found = list(rows.split(lengths))
-            return [found[: len(learn.lessons)], found[len(learn.lessons) :]]
+    rows = _kept(kept) if kept is not None else None
+    if rows is not None and len(rows) == sum(lengths):
+        found = list(rows.split(lengths))
+        return [found[: len(learn.lessons)], found[len(learn.lessons) :]]
     found = features(lessons, read, lambda done, total: told("sentences", Report(done, total, 0.0)))
     if kept is not None:
-        np.savez(kept, vectors=torch.cat(found).numpy())
+        arrays.save(kept, compressed=False, vectors=torch.cat(found).numpy())
     return [found[: len(learn.lessons)], found[len(learn.lessons) :]]
+
+
+def _kept(path: Path) -> torch.Tensor | None:
+    """(sentences, size): what an interrupted run has read; None if it is not there, or damaged."""
+    try:
+        (rows,) = arrays.load(path, "vectors of sentences", "vectors")
+    except CaprError:
+        return None
+    return torch.from_numpy(rows)
 
 
 def _export(model: Cdv, held: Learned, out: Path) -> None:

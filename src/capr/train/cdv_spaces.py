@@ -18,6 +18,7 @@ from torch import Tensor, nn
 from capr.annotate.aspects import aspect_of, keys
 from capr.annotate.names import plain_key
 from capr.documents import CaprError
+from capr.index import arrays
 from capr.index.onnx import Floats
 from capr.index.spaces import unit
 from capr.index.subwords import Subwords, words_of
@@ -115,9 +116,8 @@ def train_codes(
     path = out / f"{kind}.onnx"
     export_whole(Embedding(model), example, {"words": {1: "words"}}, path, "embedding", axes_of_output={})
     listed = "\n".join(known).encode()
-    np.savez_compressed(
-        out / f"{kind}.npz", names=np.frombuffer(listed, np.uint8), vectors=np.stack(list(known.values()))
-    )
+    # Last, and as a whole: where it is, the network is complete.
+    arrays.save(out / f"{kind}.npz", names=np.frombuffer(listed, np.uint8), vectors=np.stack(list(known.values())))
 
 
 def _read(some: Sequence[Described], words: Subwords, device: str) -> tuple[Tensor, Tensor]:

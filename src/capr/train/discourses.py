@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -167,8 +168,8 @@ class _Reader:
             lesson.passages[place] = passage
             said = text.lower()
             for first, (identity, words) in enumerate(labels.entities):
-                subject = first == 0 and bool(labels.title) and words.lower() in labels.title.lower()
-                if subject or words.lower() in said:
+                subject = first == 0 and _says(labels.title.lower(), words.lower())
+                if subject or _says(said, words.lower()):
                     names = (labels.title, *labels.names) if subject and words == labels.title else ()
                     lesson.entities[place].append(self.entities.number(identity, words, *names))
             shown = cued(text)
@@ -188,6 +189,11 @@ class _Reader:
             others = (part, *aspects()[part].synonyms) if part in aspects() else ()
             found.append(self.aspects.number(part, heading(part), said, *others))
         return found
+
+
+def _says(text: str, words: str) -> bool:
+    """Whether a text has these words, and not only letters of others: `also` does not say `als`."""
+    return words in text and re.search(rf"(?<!\w){re.escape(words)}(?!\w)", text) is not None
 
 
 def passages_of(lesson: Lesson) -> dict[int, Sequence[int]]:
