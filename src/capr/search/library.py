@@ -267,7 +267,7 @@ class Library:
             if alone:
                 fix = f"leave that out, or capr encode {self.path} --discourse FOLDER"
                 raise CaprError(f'there is nothing to encode, since the discourse model is "none". Fix: {fix}.')
-            fact = "there is no discourse model and no encoder to encode with"
+            fact = "there is no discourse model, and there is no encoder to encode with"
             raise CaprError(f"{fact}. Fix: capr encode {self.path} --encoder FOLDER.")
         with self.index.writing() as writer:
             done = encode_passages(self.index, writer, model, BATCH, on_commit) if model is not None else 0
