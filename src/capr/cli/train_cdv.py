@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +13,7 @@ import typer
 import capr
 from capr.cli import inputs
 from capr.cli.options import spread
-from capr.cli.train_retrieval import Device, Licence, Output, Part, Patience, Resume, Seed, not_beside, one_of
+from capr.cli.train_retrieval import Device, Given, Patience, Seed, not_beside, one_of
 from capr.documents import CaprError
 
 if TYPE_CHECKING:
@@ -26,24 +26,6 @@ if TYPE_CHECKING:
 KEPT = "training.discourses.gz"
 RECIPES = ("ours", "paper", "code")
 OVER = ("blstm", "transformer")
-
-
-@dataclass(frozen=True)
-class Given:
-    """What is learned from, and what is left out."""
-
-    files: inputs.Files
-    output: Output
-    part: Part = "all"
-    cues: inputs.Cues = True
-    without: inputs.Without = None
-    without_passages: inputs.WithoutPassages = None
-    aliases: inputs.Aliases = None
-    vocabulary: inputs.VocabularyTables = None
-    format: inputs.Format = None
-    column: inputs.Column = None
-    licence: Licence = ""
-    resume: Resume = False
 
 
 @spread

@@ -15,7 +15,6 @@ from capr.cli.options import spread
 from capr.documents import CaprError
 
 if TYPE_CHECKING:
-    from capr.cli.train_cdv import Given
     from capr.train.loop import Report
     from capr.train.pairs import Pairs
 
@@ -59,22 +58,14 @@ READING = {  # how documents are read, by the name of the field
 }  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Common:
-    """What all three commands are given."""
+@dataclass(frozen=True, kw_only=True)
+class Given:
+    """What is learned from, and what is left out: of every command that trains from documents."""
 
     files: inputs.Files
     output: Output
-    base: Base
-    layers: Layers = 0
-    views: Views = "text=1,opening=1,heading=1,title=1"
-    short: Short = 0.25
-    blend: Blend = 0.0
-    patience: Patience = 3
-    seed: Seed = 1
-    resume: Resume = False
-    device: Device = None
     licence: Licence = ""
+    resume: Resume = False
     part: Part = "all"
     cues: inputs.Cues = True
     without: inputs.Without = None
@@ -83,6 +74,20 @@ class Common:
     vocabulary: inputs.VocabularyTables = None
     format: inputs.Format = None
     column: inputs.Column = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Common(Given):
+    """What all three commands are given."""
+
+    base: Base
+    layers: Layers = 0
+    views: Views = "text=1,opening=1,heading=1,title=1"
+    short: Short = 0.25
+    blend: Blend = 0.0
+    patience: Patience = 3
+    seed: Seed = 1
+    device: Device = None
 
 
 @spread
@@ -287,7 +292,7 @@ def _views(given: str) -> tuple[tuple[str, float], ...]:
     return tuple(found)
 
 
-def not_beside(path: str, given: Common | Given) -> None:
+def not_beside(path: str, given: Given) -> None:
     """Complains of options that say how to read documents, beside a file that was made of them before."""
     usual = {field.name: field.default for field in fields(given)}
     # A list that was not given may be empty or None.
