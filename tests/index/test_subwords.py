@@ -5,7 +5,7 @@ import pytest
 
 from capr.documents import CaprError
 from capr.index.spaces import Names, unit
-from capr.index.subwords import Subwords, bucket, grams, read_glove
+from capr.index.subwords import SKETCH, Subwords, bucket, grams, read_glove, signs
 
 
 @pytest.fixture
@@ -39,6 +39,20 @@ def test_means(words):
     np.testing.assert_allclose(found[6:], (common * one + rare * other) / (common + rare), rtol=1e-5)
     assert not words.means(["...", ""]).any()
     np.testing.assert_array_equal(words.means(["gout the the"], longest=1)[0], gout)
+
+
+def test_a_sketch_tells_which_words_were_said(words):
+    the, gout, other = (signs(word) for word in ("the", "gout", "gouty"))
+    rare, common = 1e-4 / (1e-4 + 0.01), 1e-4 / (1e-4 + 0.99)
+    found = words.means(["The gout", "", "gouty"], ("weighted", "sketch"))
+    assert found.shape == (3, 3 + SKETCH) == (3, words.size(("weighted", "sketch")))
+    np.testing.assert_allclose(found[0, 3:], (common * the + rare * gout) / (common + rare), rtol=1e-5)
+    np.testing.assert_allclose(found[2, 3:], other, rtol=1e-6)
+    assert not found[1].any()
+    # Of length 1, the same in every run, and far from those of other words, however alike these are.
+    assert np.linalg.norm(gout) == pytest.approx(1)
+    assert "".join("+" if sign > 0 else "-" for sign in gout[:16]) == "+-+--+-+--+++---"  # the first bits of BLAKE2b, 128 bits long
+    assert abs(float(gout @ other)) < 0.35
 
 
 def test_what_is_saved_is_read_back(words, tmp_path):
@@ -115,3 +129,18 @@ def test_a_space_of_names(words):
         Names.fitted(words, names, 4)
     with pytest.raises(CaprError, match="Fix: train the model again"):
         Names(words, np.zeros(4, np.float32), np.zeros((4, 2), np.float32))
+
+
+def test_names_that_are_sketched(words):
+    axes = np.eye(3, dtype=np.float32)
+    space = Names(words, np.zeros(3, np.float32), axes, sketched=0.75)
+    assert space.dimensions == 3  # one of the meaning, two of the sketch
+    (found,) = space.vectors(["gout"])
+    meant, said = np.sign(words.vector("gout")[0]), unit(signs("gout")[:2])
+    np.testing.assert_allclose(found, [0.5 * meant, *(0.75**0.5 * said)], rtol=1e-5)
+    assert not space.vectors(["..."]).any()
+    # As far as it is linear, a sentence gets there in the same way.
+    kinds = ("mean", "weighted", "sketch")
+    way = words.means(["gout"], kinds) @ space.linear(kinds)
+    np.testing.assert_allclose(way[0, 1:], 0.75**0.5 * signs("gout")[:2], rtol=1e-5)
+    assert np.sign(way[0, 0]) == meant

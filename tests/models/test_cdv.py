@@ -72,6 +72,7 @@ def test_words_count_directly():
     delta = np.tanh(dense(model.delta, both(model, read)))
     said = read @ model.direct.weight.detach().numpy().T
     said = said + read[0] @ model.opening.weight.detach().numpy().T
+    said = said + read.mean(0) @ model.whole.weight.detach().numpy().T
     entity, aspect = (half[0].detach().numpy() for half in model(x[None]))
     np.testing.assert_allclose(entity, dense(model.entity, delta) + said[:, :3], atol=1e-5)
     np.testing.assert_allclose(aspect, dense(model.aspect, delta) + said[:, 3:], atol=1e-5)
@@ -80,14 +81,16 @@ def test_words_count_directly():
 def test_a_linear_path_can_begin_as_a_projection():
     model, x = Cdv(4, 2, 2, Sizes(5, 6)), sentences(6)
     model.standardise(x)
-    projection = sentences(3, 2, 1)
-    model.begin_with(projection)
+    ways = sentences(4, 2, 1), sentences(4, 2, 2)
+    model.begin_with(*ways)
     said = model.direct((x - model.centre) / model.spread).detach()
-    wanted = (x[:, :3] - x[:, :3].mean(0)) @ projection
-    cosines = torch.nn.functional.cosine_similarity(said[:, 2:], wanted)
-    assert torch.allclose(cosines, torch.ones(6), atol=1e-5)
-    assert torch.equal(model.opening.weight[:2], model.direct.weight[:2])
-    assert not model.opening.weight[2:].any()
+    for half, way in zip(said.split(2, 1), ways, strict=True):
+        wanted = (x - x.mean(0)) @ way
+        cosines = torch.nn.functional.cosine_similarity(half, wanted)
+        assert torch.allclose(cosines, torch.ones(6), atol=1e-5)
+    for path in (model.opening, model.whole):
+        assert torch.equal(path.weight[:2], model.direct.weight[:2])
+        assert not path.weight[2:].any()
 
 
 def test_published_sizes():

@@ -406,6 +406,20 @@ def test_a_language_model_reads_the_sentences_and_is_tuned(world, tmp_path, bert
 
 
 @pytest.mark.shipped
+def test_beside_an_encoder_words_are_told_apart(world, tmp_path):
+    recipe, vectors = replace(OURS, sizes=Sizes(8, 8), dimensions=24), read_glove(world / "glove.txt")
+    schedule = Schedule(epochs=1, batch=8, device="cpu")
+    train(labelled(world), recipe, schedule, tmp_path, Sources(vectors, base="encoder"))
+    model = load_discourse(tmp_path)
+    assert model.manifest.sentences == ("encoder", "sketch")
+    assert model.manifest.sketched == recipe.sketched
+    assert model.sentences(Document("x", "Gout hurts. It swells."))[1].shape == (2, 48)
+    (tmp_path / "words.npz").unlink()
+    with pytest.raises(CaprError, match=r"no words\.npz.*Fix: "):
+        load_discourse(tmp_path)
+
+
+@pytest.mark.shipped
 def test_the_encoder_that_ships_reads_sentences_and_queries_as_it_is(world, tmp_path):
     recipe = replace(OURS, sizes=Sizes(8, 8), space="encoder")
     schedule = Schedule(epochs=1, batch=8, learning_rate=1e-3, device="cpu")

@@ -33,7 +33,7 @@ from capr.train.loop import Schedule
 
 DEV = 0.28  # as in prepare.py
 TESTS, DEV_TESTS = ("medquad", "wikipedia"), ("dev-medquad", "dev-wikipedia")
-SHORT, LONG = Schedule(epochs=20, batch=8, learning_rate=1e-3), Schedule(epochs=50, batch=16, learning_rate=1e-3)
+SHORT, LONG = Schedule(epochs=12, batch=8, learning_rate=1e-3), Schedule(epochs=50, batch=16, learning_rate=1e-3)
 TUNING = Schedule(epochs=3, batch=4, learning_rate=2e-5)
 TRANSFORMER = replace(OURS, sizes=replace(OURS.sizes, over="transformer"))
 MODELS = {  # recipe, schedule, word vectors, whether the encoder reads sentences, and whether it is tuned

@@ -66,11 +66,12 @@ class DiscourseManifest:
         name: by which people know it.
         kind: `cdv`.
         dimensions: of a vector, both halves together.
-        sentences: how sentences are read: means of word vectors (see `capr.index.subwords`), or `encoder`.
+        sentences: how sentences are read: `encoder`, means of word vectors (see `capr.index.subwords`), or both.
         space: of queries: `names`, `codes` or `encoder`.
         weights: how much the entity and the aspect of a query count; 2 together.
         window: sentences that are read together, at most; 0 for whole documents.
         threshold: which sentences are a part of the answer: the share of `capr.search.runs.answer`.
+        sketched: how much of an entity, in the space of names, is which words it has; see `capr.index.spaces`.
     """
 
     name: str
@@ -81,6 +82,7 @@ class DiscourseManifest:
     weights: tuple[float, float] = (1.0, 1.0)
     window: int = 0
     threshold: float = 0.5
+    sketched: float = 0.0
 
 
 class OnnxDiscourse:
@@ -116,7 +118,12 @@ class OnnxDiscourse:
 
     @property
     def _reads_pieces(self) -> bool:
-        return self.manifest.sentences == (ENCODER,)
+        return ENCODER in self.manifest.sentences
+
+    @property
+    def _kinds(self) -> tuple[str, ...]:
+        """Of means that are read."""
+        return tuple(kind for kind in self.manifest.sentences if kind != ENCODER)
 
     def sentences(self, document: Document) -> tuple[list[Span], Floats]:
         spans = sentences(document.text)
@@ -153,17 +160,19 @@ class OnnxDiscourse:
 
     def _read(self, texts: Sequence[str]) -> Floats:
         """(sentences, size): what the network reads of each, besides its flags."""
-        if self._encoder is not None:
-            return self._encoder.passages(texts)
-        assert self._words is not None
-        return self._words.means(texts, self.manifest.sentences)
+        parts = [] if self._encoder is None else [self._encoder.passages(texts)]
+        if self._kinds:
+            assert self._words is not None
+            parts.append(self._words.means(texts, self._kinds))
+        return np.concatenate(parts, 1)
 
     def _size(self) -> int:
-        if self._encoder is not None:
-            return self._encoder.identity.dimensions
+        size = 0 if self._encoder is None else self._encoder.identity.dimensions
+        if not self._kinds:
+            return size
         if self._words is None:
             raise CaprError(f"the model has no words.npz. Fix: {FIX}.")
-        return int(self._words.dimensions) * len(self.manifest.sentences)
+        return size + self._words.size(self._kinds)
 
     def _spaces(self, folder: Path, threads: int) -> tuple[Space, Space]:
         space = self.manifest.space
@@ -175,9 +184,14 @@ class OnnxDiscourse:
         if self._words is None:
             raise CaprError(f"{folder} has no words.npz, which its queries need. Fix: {FIX}.")
         if space == "names":
-            names = Names(self._words, *arrays.load(folder / "names.npz", "query space", "centre", "projection"))
-            return names, names
+            centre, projection = arrays.load(folder / "names.npz", "query space", "centre", "projection")
+            return names(self._words, centre, projection, self.manifest.sketched)
         return codes(folder, self._words, "entities", threads), codes(folder, self._words, "aspects", threads)
+
+
+def names(words: Subwords, centre: Floats, projection: Floats, sketched: float) -> tuple[Names, Names]:
+    """The spaces of entities and of aspects; which words a name has tells more of an entity than of an aspect."""
+    return Names(words, centre, projection, sketched), Names(words, centre, projection)
 
 
 def codes(folder: Path, words: Subwords, kind: str, threads: int = 0) -> Codes:
@@ -223,14 +237,15 @@ def read_discourse_manifest(folder: Path) -> DiscourseManifest:
     except (ValueError, TypeError, KeyError) as error:
         raise CaprError(f"{path} cannot be understood ({error}). Fix: {FIX}.") from error
     whole = all(type(number) is int and number >= 0 for number in (manifest.dimensions, manifest.window))
-    numbers = (*manifest.weights, manifest.threshold)
+    numbers = (*manifest.weights, manifest.threshold, manifest.sketched)
     if not whole or not all(type(number) in (int, float) and math.isfinite(number) for number in numbers):
         fact = f"dimensions {manifest.dimensions!r}, window {manifest.window!r}, threshold {manifest.threshold!r}"
         wanted = f"whole numbers and a share are wanted. Fix: {FIX}"
         raise CaprError(f"{path} has {fact}, weights {list(manifest.weights)}: {wanted}.")
-    known = manifest.space in ("names", "codes", ENCODER) and (kinds == (ENCODER,) or set(kinds) <= set(MEANS))
+    known = manifest.space in ("names", "codes", ENCODER) and set(kinds[1:]) <= set(MEANS)
+    known = known and set(kinds[:1]) <= {ENCODER, *MEANS} and 0 <= manifest.sketched <= 1
     if manifest.kind != KIND or not known or not kinds:
-        fact = f"kind {manifest.kind!r}, sentences {list(kinds)}, space {manifest.space!r}"
+        fact = f"kind {manifest.kind!r}, sentences {list(kinds)}, space {manifest.space!r}, sketched {manifest.sketched}"
         raise CaprError(f"{path} has {fact}, which is no discourse model. Fix: {FIX}.")
     return manifest
 

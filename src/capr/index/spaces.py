@@ -6,6 +6,7 @@ section 3), with an index of what it knows. `Encoded`: an encoder's vector of th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -17,7 +18,7 @@ from capr.annotate.names import plain_key
 from capr.documents import CaprError
 from capr.index.encoder import Encoder
 from capr.index.onnx import Floats, open_network
-from capr.index.subwords import Subwords, words_of
+from capr.index.subwords import SKETCH, Subwords, words_of
 
 
 class Space(Protocol):
@@ -37,25 +38,42 @@ def unit(vectors: Floats) -> Floats:
 
 
 class Names:
-    """The weighted mean of a name's word vectors, centred and projected.
+    """The weighted mean of a name's word vectors, centred and projected; or less of it, and which words they are.
 
     Args:
         words: the vectors.
         centre: (dimensions of the words,), what all names have in common.
-        projection: (dimensions of the words, dimensions).
+        projection: (dimensions of the words, dimensions), those that tell most first.
+        sketched: how much of a product is that of the names' sketches, which take the place of two thirds of the
+            dimensions (128 at most).
     """
 
-    def __init__(self, words: Subwords, centre: Floats, projection: Floats) -> None:
+    def __init__(self, words: Subwords, centre: Floats, projection: Floats, sketched: float = 0.0) -> None:
         if projection.shape[0] != words.dimensions or centre.shape != (words.dimensions,):
             fact = f"the words have {words.dimensions} dimensions, and the space wants {projection.shape[0]}"
             raise CaprError(f"{fact}. Fix: train the model again with these vectors.")
-        self.words, self.centre, self.projection = words, centre, projection
         self.dimensions = projection.shape[1]
+        self.words, self.centre, self.sketched = words, centre, sketched
+        self._said = min(SKETCH, 2 * self.dimensions // 3) if sketched else 0  # dimensions of the sketch
+        self.projection = projection[:, : self.dimensions - self._said]
 
     def vectors(self, names: Sequence[str]) -> Floats:
         means = self.words.means(names, ("weighted",))  # (names, dimensions of the words)
         means[means.any(1)] -= self.centre
-        return unit(means @ self.projection)
+        meant = unit(means @ self.projection)
+        if not self.sketched:
+            return meant
+        said = unit(self.words.means(names, ("sketch",))[:, : self._said])
+        return unit(np.concatenate([math.sqrt(1 - self.sketched) * meant, math.sqrt(self.sketched) * said], 1))
+
+    def linear(self, kinds: Sequence[str]) -> Floats:
+        """(size of the kinds, dimensions): the way of means into this space, as far as it is linear."""
+        blocks = {kind: np.zeros((self.words.size([kind]), self.dimensions), np.float32) for kind in kinds}
+        if "weighted" in kinds:
+            blocks["weighted"][:, : self.dimensions - self._said] = math.sqrt(1 - self.sketched) * self.projection
+        if "sketch" in kinds and self.sketched:
+            blocks["sketch"][:, -self._said :] = math.sqrt(self.sketched) * np.eye(SKETCH)[:, : self._said]
+        return np.concatenate([blocks[kind] for kind in kinds])
 
     @classmethod
     def fitted(cls, words: Subwords, names: Sequence[str], dimensions: int) -> Names:

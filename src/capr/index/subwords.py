@@ -1,13 +1,16 @@
 """Word vectors that know the parts of words, so that a word nobody has seen has one; read with numpy alone.
 
 Reference: Bojanowski et al., Enriching Word Vectors with Subword Information (fastText), 2017; the weighted mean of a
-sentence is that of Arora et al., A Simple but Tough-to-Beat Baseline for Sentence Embeddings (SIF), 2017.
+sentence is that of Arora et al., A Simple but Tough-to-Beat Baseline for Sentence Embeddings (SIF), 2017. A sketch keeps
+which words were said, whatever they mean: Achlioptas, Database-friendly random projections, 2003.
 """
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +22,8 @@ from capr.index.onnx import Floats
 from capr.index.protocol import Vector
 
 WORD = re.compile(r"[^\W_]+")  # hyphens cut words, too: "Ehlers-Danlos" is found by either name
-MEANS = ("mean", "weighted", "unit")
+MEANS = ("mean", "weighted", "unit", "sketch")
+SKETCH = 128  # dimensions of a sketch
 SMOOTHING = 1e-4  # a of SIF: how rare a word has to be to count fully
 REMEMBERED = 200_000  # words outside the vocabulary whose vectors are kept
 UTF8 = 0x80
@@ -32,6 +36,14 @@ def words_of(text: str) -> list[str]:
     ['ehlers', 'danlos', 'syndrome', 'type', '4', '1899']
     """
     return WORD.findall(text.lower())
+
+
+@lru_cache(REMEMBERED)
+def signs(word: str) -> Vector:
+    """(128,): a vector of length 1 that the word shares with no other, from the bits of its hash."""
+    digest = hashlib.blake2b(word.encode(), digest_size=SKETCH // 8).digest()
+    found: Vector = (2 * np.unpackbits(np.frombuffer(digest, np.uint8)).astype(np.float32) - 1) / np.sqrt(SKETCH)
+    return found
 
 
 def grams(word: str, shortest: int, longest: int) -> list[str]:
@@ -95,29 +107,38 @@ class Subwords:
         place = self.words.get(word)
         return 1.0 if place is None else float(self._weights[place])
 
+    def size(self, kinds: Sequence[str]) -> int:
+        """How many values `means` gives for a text."""
+        return sum(SKETCH if kind == "sketch" else self.dimensions for kind in kinds)
+
     def means(self, texts: Sequence[str], kinds: Sequence[str] = ("mean",), longest: int = 0) -> Floats:
-        """(texts, kinds x dimensions): the means of each text's words; zeros for a text without words.
+        """(texts, size of the kinds): the means of each text's words; zeros for a text without words.
 
         Args:
             texts: sentences or names.
             kinds: `mean` (CDV, equation 8; unknown words count as zeros), `unit` (fastText's own: each word's vector
-                is divided by its length first), `weighted` (the same, and rare words count more).
+                is divided by its length first), `weighted` (the same, and rare words count more), `sketch` (rare
+                words count more, and each has a vector that says nothing but which word it is).
             longest: words that are read, at most; 0 for all.
         """
-        found = np.zeros((len(texts), len(kinds) * self.dimensions), np.float32)
+        found = np.zeros((len(texts), self.size(kinds)), np.float32)
         for row, text in enumerate(texts):
             words = words_of(text)[: longest or None]
             if not words:
                 continue
             vectors = np.stack([self.vector(word) for word in words])  # (words, dimensions)
-            lengths = np.linalg.norm(vectors, axis=1)
+            lengths = np.maximum(np.linalg.norm(vectors, axis=1), 1e-12)
+            rare = np.array([self.weight(word) for word in words], np.float32)
             parts = []
             for kind in kinds:
                 if kind == "mean":
                     parts.append(vectors.mean(0))
-                    continue
-                weights = np.array([self.weight(word) if kind == "weighted" else 1 for word in words], np.float32)
-                parts.append((weights / np.maximum(lengths, 1e-12)) @ vectors / weights.sum())
+                elif kind == "unit":
+                    parts.append((1 / lengths) @ vectors / len(words))
+                elif kind == "weighted":
+                    parts.append((rare / lengths) @ vectors / rare.sum())
+                else:
+                    parts.append(rare @ np.stack([signs(word) for word in words]) / rare.sum())
             found[row] = np.concatenate(parts)
         return found
 

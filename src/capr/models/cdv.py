@@ -7,9 +7,9 @@ Reference: Arnold et al., Learning Contextualized Document Representations for H
 
 with 512 states a direction, 256 for delta and 128 for each output (`PAPER`). The released code has 1,024 and 512, and
 between delta and each output a layer of 128 (tanh) whose vectors get length 1 (`CODE`). `OURS` has half of the paper's
-states, no tanh at the end, and linear paths from the sentence itself and from the first sentence of its document, which
-mostly names its subject, to the outputs, so that their words count directly, whatever the LSTM makes of them. A small
-transformer can take the place of the LSTM.
+states, no tanh at the end, and linear paths to the outputs from the sentence itself, from the first of its document, which
+mostly names its subject, and from the mean of all, so that their words count directly, whatever the LSTM makes of them.
+A small transformer can take the place of the LSTM.
 """
 
 from __future__ import annotations
@@ -35,7 +35,8 @@ class Sizes:
         delta: of the discourse vector.
         branch: of a layer between delta and each output, normalised to length 1; 0 for none.
         bounded: whether outputs pass through tanh.
-        direct: whether the sentence itself and the first of its document have a linear path to the outputs.
+        direct: whether the sentence itself, the first of its document and the mean of all have linear paths to the
+            outputs.
         normalised: whether the discourse vector is normalised over the batch ("L2 batch normalization" of the paper).
         over: what reads the sentences: `blstm` or `transformer`.
     """
@@ -80,6 +81,7 @@ class Cdv(nn.Module):
         self.aspect = _decoder(sizes, aspect)
         self.direct = nn.Linear(inputs, entity + aspect, bias=False) if sizes.direct else None
         self.opening = nn.Linear(inputs, entity + aspect, bias=False) if sizes.direct else None
+        self.whole = nn.Linear(inputs, entity + aspect, bias=False) if sizes.direct else None
         self.halves = (entity, aspect)
         self.centre: Tensor
         self.spread: Tensor
@@ -93,23 +95,26 @@ class Cdv(nn.Module):
         spread = sentences.std(0)
         self.spread.copy_(torch.where(spread > 1e-6, spread, torch.ones_like(spread)))
 
-    def begin_with(self, projection: Tensor) -> None:
-        """Lets the linear paths begin as the projection of the first inputs into a space, as a name gets there.
+    def begin_with(self, entity: Tensor, aspect: Tensor) -> None:
+        """Lets the linear paths begin as the way by which names get into their spaces.
 
-        That from the first sentence, as far as the entity goes.
+        Those from the first sentence and from the mean of all, as far as the entity goes.
         """
-        # projection: (some of the inputs, dimensions of each space)
+        # entity: (inputs, dimensions of its space), aspect likewise
         assert self.direct is not None
         assert self.opening is not None
-        size, dimensions = projection.shape
-        scaled = (projection * self.spread[:size, None]).T
-        scaled = scaled * (BEGIN / scaled.norm())  # (dimensions, some of the inputs)
+        assert self.whole is not None
+        half = self.halves[0]
         with torch.no_grad():
-            self.direct.weight.zero_()  # (entity + aspect, inputs)
-            self.opening.weight.zero_()
-            self.direct.weight[:dimensions, :size] = scaled
-            self.direct.weight[dimensions:, :size] = scaled
-            self.opening.weight[:dimensions, :size] = scaled
+            for path in (self.direct, self.opening, self.whole):
+                path.weight.zero_()  # (entity + aspect, inputs)
+                path.weight[:half] = self._scaled(entity)
+            self.direct.weight[half:] = self._scaled(aspect)
+
+    def _scaled(self, projection: Tensor) -> Tensor:
+        """(dimensions, inputs)."""
+        scaled = (projection * self.spread[:, None]).T
+        return scaled * (BEGIN / torch.clamp(scaled.norm(), min=1e-6))
 
     def forward(self, sentences: Tensor, lengths: Tensor | None = None) -> tuple[Tensor, Tensor]:
         # sentences: (documents, sentences, inputs); lengths: (documents,), on the CPU; None if all are as long
@@ -122,7 +127,9 @@ class Cdv(nn.Module):
         entity, aspect = self.entity(delta), self.aspect(delta)  # (documents, sentences, entity), (..., aspect)
         if self.direct is not None:
             assert self.opening is not None
+            assert self.whole is not None
             said = self.direct(sentences) + self.opening(sentences[:, :1])  # (documents, sentences, entity + aspect)
+            said = said + self.whole(_mean(sentences, lengths))
             of_entity, of_aspect = said.split(self.halves, dim=-1)
             entity, aspect = entity + of_entity, aspect + of_aspect
         return (torch.tanh(entity), torch.tanh(aspect)) if self.sizes.bounded else (entity, aspect)
@@ -145,6 +152,14 @@ class Cdv(nn.Module):
                 rows, norm.running_mean, norm.running_var, norm.weight, norm.bias, eps=norm.eps
             )
         return norm(rows)
+
+
+def _mean(sentences: Tensor, lengths: Tensor | None) -> Tensor:
+    """(documents, 1, inputs): of what is no padding."""
+    if lengths is None:
+        return sentences.mean(1, keepdim=True)
+    counted = present(lengths, sentences.shape[1]).to(sentences)  # (documents, sentences)
+    return (counted[:, None] @ sentences) / counted.sum(1)[:, None, None]
 
 
 def _decoder(sizes: Sizes, outputs: int) -> nn.Module:

@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
+from torch import nn
 
 from capr.documents import CaprError
 from capr.index import arrays
-from capr.index.discourse import codes
+from capr.index.discourse import ENCODER, FLAGS, codes, names
 from capr.index.encoder import OnnxEncoder
 from capr.index.onnx import Floats
 from capr.index.spaces import Encoded, Names, Space
@@ -87,8 +88,10 @@ def train(
             old.unlink(missing_ok=True)  # of another model that was trained here
     words = _words(discourses, recipe, schedule, sources, out, told)
     language = language_model(sources.base, schedule.device, sources.tuning is not None) if sources.base else None
+    kinds = _kinds(recipe, sources)
+    recipe = replace(recipe, sketched=recipe.sketched if recipe.space == "names" and "sketch" in kinds else 0.0)
     entities, aspects = _spaces(discourses, recipe, schedule, sources, words, out, told)
-    read = _reader(recipe, words, language)
+    read = _reader(recipe, kinds, words, language)
     balance = balances(discourses) if recipe.balanced else (None, None)
     targets = (
         Targets(discourses.entities, entities, schedule.device),
@@ -98,8 +101,9 @@ def train(
     known = _features(learn, held, read, out / "vectors.npz" if language else None, told)
     model = Cdv(known[0][0].shape[1], entities.dimensions, aspects.dimensions, recipe.sizes, recipe.dropout)
     model.standardise(torch.cat(known[0]).float())
-    if recipe.sizes.direct and isinstance(entities, Names) and recipe.means[:1] == ("weighted",) and language is None:
-        model.begin_with(torch.from_numpy(entities.projection))
+    if recipe.sizes.direct and isinstance(entities, Names) and isinstance(aspects, Names) and kinds:
+        before = 0 if language is None else language.dimensions
+        model.begin_with(*(_paths(space, kinds, before) for space in (entities, aspects)))
     runs = [Learned(model, recipe, part, some.lessons, *targets, balance)
             for part, some in zip(known, (learn, held), strict=True)]  # fmt: skip
     scores = fit(runs[0], runs[1], schedule, out, resume, lambda report: told("cdv", report))
@@ -115,8 +119,8 @@ def train(
     weights = tuple(2 * weight / sum(recipe.weights) for weight in recipe.weights)
     manifest = {
         "name": recipe.name or out.name, "kind": "cdv", "dimensions": entities.dimensions + aspects.dimensions,
-        "sentences": ["encoder"] if language else list(recipe.means), "space": recipe.space, "weights": weights,
-        "threshold": limit, "window": WINDOW if recipe.sizes.over == "transformer" else 0,
+        "sentences": [*([ENCODER] if language else []), *kinds], "space": recipe.space, "weights": weights,
+        "threshold": limit, "window": WINDOW if recipe.sizes.over == "transformer" else 0, "sketched": recipe.sketched,
     }  # fmt: skip
     (out / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n", "utf-8")
     data = {
@@ -173,9 +177,9 @@ def _spaces(
     assert words is not None
     if recipe.space == "names":
         every = [name for some in (*discourses.entities, *discourses.aspects) for name in some]
-        names = Names.fitted(words, every, min(recipe.dimensions, words.dimensions))
-        arrays.save(out / "names.npz", compressed=False, centre=names.centre, projection=names.projection)
-        return names, names
+        space = Names.fitted(words, every, min(recipe.dimensions, words.dimensions))
+        arrays.save(out / "names.npz", compressed=False, centre=space.centre, projection=space.projection)
+        return names(words, space.centre, space.projection, recipe.sketched)
     for kind in ("entities", "aspects"):
         if _is_whole(out, words, kind):
             continue  # of the run that is resumed
@@ -197,14 +201,30 @@ def _is_whole(out: Path, words: Subwords, kind: str) -> bool:
     return True
 
 
+def _kinds(recipe: Recipe, sources: Sources) -> tuple[str, ...]:
+    """The means of words that are read: beside an encoder that stays as it is, which words a sentence has."""
+    if not sources.base:
+        return recipe.means
+    beside = recipe.space == "names" and sources.tuning is None
+    return tuple(kind for kind in recipe.means if kind == "sketch" and beside)
+
+
 def _reader(
-    recipe: Recipe, words: Subwords | None, language: LanguageModel | FrozenEncoder | None
-) -> Callable[[Sequence[str]], Floats]:
-    if language is not None:
-        return language.vectors
-    assert words is not None
-    known = words
-    return lambda texts: known.means(texts, recipe.means, recipe.words)
+    recipe: Recipe, kinds: Sequence[str], words: Subwords | None, language: LanguageModel | FrozenEncoder | None
+) -> Read:
+    def read(texts: Sequence[str]) -> Floats:
+        parts = [] if language is None else [language.vectors(texts)]
+        if kinds:
+            assert words is not None
+            parts.append(words.means(texts, kinds, recipe.words))
+        return np.concatenate(parts, 1)
+
+    return read
+
+
+def _paths(space: Names, kinds: Sequence[str], before: int) -> torch.Tensor:
+    """(inputs, dimensions): the way of a sentence's words into a space; an encoder's vector and flags have none."""
+    return nn.functional.pad(torch.from_numpy(space.linear(kinds)), (0, 0, before, FLAGS))
 
 
 def _features(

@@ -24,6 +24,7 @@ class Recipe:
         means: of a sentence's word vectors, which are its input: see `capr.index.subwords`.
         space: where queries lie: `names`, `codes` (the paper's) or `encoder`.
         dimensions: of the space of names.
+        sketched: how much of an entity, in that space, is which words it has; if sentences are read so, too.
         word_dimensions: of the word vectors that are trained.
         loss: `softmax` over all labels, `smoothed` (equation 17), `distance` (equation 12) or `element` (the code's).
         temperature: of the softmax.
@@ -41,9 +42,10 @@ class Recipe:
     """
 
     sizes: Sizes = OUR_SIZES
-    means: tuple[str, ...] = ("weighted", "mean")
+    means: tuple[str, ...] = ("weighted", "mean", "sketch")
     space: str = "names"
     dimensions: int = 192
+    sketched: float = 0.75
     word_dimensions: int = 300
     loss: str = "softmax"
     temperature: float = 0.1
