@@ -33,7 +33,8 @@ from capr.train.loop import Schedule
 
 DEV = 0.28  # as in prepare.py
 TESTS, DEV_TESTS = ("medquad", "wikipedia"), ("dev-medquad", "dev-wikipedia")
-SHORT, LONG = Schedule(epochs=12, batch=8, learning_rate=1e-3), Schedule(epochs=50, batch=16, learning_rate=1e-3)
+SHORT = Schedule(epochs=12, batch=8, learning_rate=1e-3)
+LONG = Schedule(epochs=50, batch=16, learning_rate=1e-3, patience=0)
 TUNING = Schedule(epochs=3, batch=4, learning_rate=2e-5)
 TRANSFORMER = replace(OURS, sizes=replace(OURS.sizes, over="transformer"))
 MODELS = {  # recipe, schedule, word vectors, whether the encoder reads sentences, and whether it is tuned
@@ -45,7 +46,7 @@ MODELS = {  # recipe, schedule, word vectors, whether the encoder reads sentence
     "transformer": (TRANSFORMER, replace(SHORT, learning_rate=3e-4), 300, False, False),
     "encoder": (OURS, SHORT, 300, True, False),
     "encoder-space": (replace(OURS, space="encoder"), SHORT, 300, True, False),
-    "tuned": (OURS, SHORT, 300, True, True),
+    "tuned": (replace(OURS, space="encoder"), SHORT, 300, True, True),
 }
 
 
@@ -62,7 +63,8 @@ def main(given):
     for name in given.models:
         recipe, schedule, size, pieces, tuned = MODELS[name]
         schedule = replace(schedule, epochs=given.epochs or schedule.epochs)
-        vectors = Subwords.load(given.prepared / f"words{size}.npz")
+        reads_words = recipe.space != "encoder" or not pieces
+        vectors = Subwords.load(given.prepared / f"words{size}.npz") if reads_words else None
         described = read_described(given.prepared) if recipe.space == "codes" else ()
         sources = Sources(vectors, given.encoder if pieces else "", "", described, TUNING if tuned else None)
 
