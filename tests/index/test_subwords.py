@@ -51,7 +51,9 @@ def test_a_sketch_tells_which_words_were_said(words):
     assert not found[1].any()
     # Of length 1, the same in every run, and far from those of other words, however alike these are.
     assert np.linalg.norm(gout) == pytest.approx(1)
-    assert "".join("+" if sign > 0 else "-" for sign in gout[:16]) == "+-+--+-+--+++---"  # the first bits of BLAKE2b, 128 bits long
+    assert (
+        "".join("+" if sign > 0 else "-" for sign in gout[:16]) == "+-+--+-+--+++---"
+    )  # the first bits of BLAKE2b, 128 bits long
     assert abs(float(gout @ other)) < 0.35
 
 

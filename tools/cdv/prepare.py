@@ -2,8 +2,9 @@
 
 python tools/cdv/prepare.py ../shared/data OUT
 
-Writes into OUT: wikipedia.discourses.gz (the sentences of articles, with flags and labels), words300.npz and
-words128.npz (subword vectors of these sentences; needs gensim), and as NAME.task.gz the tests `medquad` and
+Writes into OUT: wikipedia.discourses.gz (sentences of articles, with flags and labels), described.json.gz (sentences
+that describe entities, of DOID and MedQuAD, for the space of codes), words300.npz and words128.npz (subword vectors of
+the articles' sentences; needs gensim), and as NAME.task.gz the tests `medquad` and
 `wikipedia`, and two to choose by: `dev-wikipedia`, a tenth of the articles that are no test, which train.py --dev
 leaves out of training, and `dev-medquad`, MedQuAD's documents that are no test, about diseases on which there is no
 article to learn from.
@@ -62,10 +63,14 @@ def main(data, out):
     learned = Discourses.read((one for one in capr.read(articles) if not is_test(one.id)), labeller)
     learned.save(out / "wikipedia.discourses.gz")
     say(f"{len(learned.lessons):,} articles", dict(labeller.skipped))
+    others = sorted(set((data / "medquad").glob("*/*.xml")) - set(tested))
+    described = list(descriptions(data / "ontologies" / "doid_2018.jsonl", others, labeller))
+    with gzip.open(out / "described.json.gz", "wt", encoding="utf-8") as file:
+        json.dump(described, file, ensure_ascii=False)
+    say(f"{len(described):,} sentences that describe entities")
     known = {plain_key(name) for names in learned.entities for name in names}
     kept = {lesson.id for lesson in learned.lessons}
     tests["dev-wikipedia"] = wikisection.load(articles, lambda id: id in kept and is_dev(id))
-    others = sorted(set((data / "medquad").glob("*/*.xml")) - set(tested))
     tests["dev-medquad"] = unseen(others, known | {plain_key(name) for name in entities})
     for name, task in tests.items():
         save_task(out / f"{name}.task.gz", task)
@@ -73,6 +78,27 @@ def main(data, out):
     for size in (300, 128):
         train_words(learned.texts, size).save(out / f"words{size}.npz")
         say(f"words of {size} dimensions")
+
+
+def descriptions(ontology, files, labeller):
+    """Names of entities with a sentence each: DOID's definitions, and what MedQuAD tells of them in general."""
+    with ontology.open(encoding="utf-8") as lines:
+        for line in lines:
+            disease = json.loads(line)
+            yield from said(disease["label"], disease["synonyms"], disease["definition"] or "", labeller)
+    for document in medquad.layout(capr.read(files, format="medquad")):
+        for section in document.annotated("section"):
+            if section.value.get("aspect") == "information":
+                synonyms = document.metadata.get("synonyms", [])
+                yield from said(document.title, synonyms, document[section.span], labeller)
+
+
+def said(name, synonyms, text, labeller):
+    """The names of an entity with each sentence of a text, unless it or they are held out."""
+    names = labeller.named(capr.Document(name, text, name, {"synonyms": synonyms}))
+    for sentence in sentences(text) if names else ():
+        if not labeller.is_held_out_text(sentence.of(text)):
+            yield names, sentence.of(text)
 
 
 def is_dev(id):

@@ -38,6 +38,8 @@ TUNING = Schedule(epochs=3, batch=4, learning_rate=2e-5)
 TRANSFORMER = replace(OURS, sizes=replace(OURS.sizes, over="transformer"))
 MODELS = {  # recipe, schedule, word vectors, whether the encoder reads sentences, and whether it is tuned
     "words": (OURS, SHORT, 300, False, False),
+    "words-half": (replace(OURS, sketched=0.5), SHORT, 300, False, False),
+    "words-most": (replace(OURS, sketched=0.95), SHORT, 300, False, False),
     "paper": (PAPER, LONG, 128, False, False),
     "code": (replace(PAPER, sizes=CODE, loss="element", means=("unit",)), LONG, 128, False, False),
     "transformer": (TRANSFORMER, replace(SHORT, learning_rate=3e-4), 300, False, False),
@@ -61,7 +63,8 @@ def main(given):
         recipe, schedule, size, pieces, tuned = MODELS[name]
         schedule = replace(schedule, epochs=given.epochs or schedule.epochs)
         vectors = Subwords.load(given.prepared / f"words{size}.npz")
-        sources = Sources(vectors, given.encoder if pieces else "", tuning=TUNING if tuned else None)
+        described = read_described(given.prepared) if recipe.space == "codes" else ()
+        sources = Sources(vectors, given.encoder if pieces else "", "", described, TUNING if tuned else None)
 
         def told(stage, report, name=name):
             if report.scores or report.step % 100 == 0:
@@ -74,6 +77,12 @@ def main(given):
         measured = {test: rank(out, given.prepared, test) for test in (DEV_TESTS if given.dev else TESTS)}
         (out / "measured.json").write_text(json.dumps(measured, indent=1) + "\n")
         say(name, measured)
+
+
+def read_described(prepared):
+    """Sentences with the names of the entities that they describe."""
+    with gzip.open(prepared / "described.json.gz", "rt", encoding="utf-8") as file:
+        return json.load(file)
 
 
 def rank(folder, prepared, test):

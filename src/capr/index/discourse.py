@@ -245,7 +245,9 @@ def read_discourse_manifest(folder: Path) -> DiscourseManifest:
     known = manifest.space in ("names", "codes", ENCODER) and set(kinds[1:]) <= set(MEANS)
     known = known and set(kinds[:1]) <= {ENCODER, *MEANS} and 0 <= manifest.sketched <= 1
     if manifest.kind != KIND or not known or not kinds:
-        fact = f"kind {manifest.kind!r}, sentences {list(kinds)}, space {manifest.space!r}, sketched {manifest.sketched}"
+        fact = (
+            f"kind {manifest.kind!r}, sentences {list(kinds)}, space {manifest.space!r}, sketched {manifest.sketched}"
+        )
         raise CaprError(f"{path} has {fact}, which is no discourse model. Fix: {FIX}.")
     return manifest
 

@@ -1,8 +1,8 @@
 """Word vectors that know the parts of words, so that a word nobody has seen has one; read with numpy alone.
 
 Reference: Bojanowski et al., Enriching Word Vectors with Subword Information (fastText), 2017; the weighted mean of a
-sentence is that of Arora et al., A Simple but Tough-to-Beat Baseline for Sentence Embeddings (SIF), 2017. A sketch keeps
-which words were said, whatever they mean: Achlioptas, Database-friendly random projections, 2003.
+sentence is that of Arora et al., A Simple but Tough-to-Beat Baseline for Sentence Embeddings (SIF), 2017. A sketch
+keeps which words were said, whatever they mean: Achlioptas, Database-friendly random projections, 2003.
 """
 
 from __future__ import annotations

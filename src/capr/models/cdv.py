@@ -7,9 +7,9 @@ Reference: Arnold et al., Learning Contextualized Document Representations for H
 
 with 512 states a direction, 256 for delta and 128 for each output (`PAPER`). The released code has 1,024 and 512, and
 between delta and each output a layer of 128 (tanh) whose vectors get length 1 (`CODE`). `OURS` has half of the paper's
-states, no tanh at the end, and linear paths to the outputs from the sentence itself, from the first of its document, which
-mostly names its subject, and from the mean of all, so that their words count directly, whatever the LSTM makes of them.
-A small transformer can take the place of the LSTM.
+states, no tanh at the end, and linear paths to the outputs from the sentence itself, from the first of its document,
+which mostly names its subject, and from the mean of all, so that their words count directly, whatever the LSTM makes of
+them. A small transformer can take the place of the LSTM.
 """
 
 from __future__ import annotations

@@ -177,9 +177,9 @@ def _spaces(
     assert words is not None
     if recipe.space == "names":
         every = [name for some in (*discourses.entities, *discourses.aspects) for name in some]
-        space = Names.fitted(words, every, min(recipe.dimensions, words.dimensions))
-        arrays.save(out / "names.npz", compressed=False, centre=space.centre, projection=space.projection)
-        return names(words, space.centre, space.projection, recipe.sketched)
+        fitted = Names.fitted(words, every, min(recipe.dimensions, words.dimensions))
+        arrays.save(out / "names.npz", compressed=False, centre=fitted.centre, projection=fitted.projection)
+        return names(words, fitted.centre, fitted.projection, recipe.sketched)
     for kind in ("entities", "aspects"):
         if _is_whole(out, words, kind):
             continue  # of the run that is resumed
