@@ -45,7 +45,7 @@ ANSWERS = [(0.95, True), (0.85, True), (0.82, False), (0.15, False), (1.0, True)
 
 def test_bins_by_confidence():
     bins = reliability(ANSWERS)
-    assert [(one.low, one.count) for one in bins] == [(0.0, 1), (0.1, 1), (0.8, 2), (0.9, 2)]
+    assert [(one.low, one.answers) for one in bins] == [(0.0, 1), (0.1, 1), (0.8, 2), (0.9, 2)]
     assert bins[2].confidence == pytest.approx(0.835)
     assert bins[2].right == 0.5
     assert bins[3].confidence == pytest.approx(0.975)

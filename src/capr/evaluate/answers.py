@@ -50,7 +50,7 @@ class Bin(NamedTuple):
 
     low: float
     high: float
-    count: int
+    answers: int
     confidence: float
     right: float
 
@@ -70,7 +70,7 @@ def reliability(answers: Sequence[tuple[float, bool]], bins: int = BINS) -> list
 def calibration_error(answers: Sequence[tuple[float, bool]], bins: int = BINS) -> float:
     """The expected calibration error: how far confidence is from the share that is right, on average over answers."""
     found = reliability(answers, bins)
-    return sum(one.count * abs(one.confidence - one.right) for one in found) / max(1, len(answers))
+    return sum(one.answers * abs(one.confidence - one.right) for one in found) / max(1, len(answers))
 
 
 def _mean(values: Sequence[float]) -> float:

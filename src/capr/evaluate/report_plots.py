@@ -44,7 +44,9 @@ def plot_reliability(path: Path, measured: Sequence[Measured]) -> None:
         axis.plot([0, 1], [0, 1], color="black", linewidth=0.8, linestyle="--", label="as it should be")
         axis.plot([part.confidence for part in bins], [part.right for part in bins], "o", color=COLOURS[1], ms=4)
         for part in bins:
-            axis.annotate(f"{part.count:,}", ((part.low + part.high) / 2, 0.01), ha="center", fontsize=7, color="gray")
+            axis.annotate(
+                f"{part.answers:,}", ((part.low + part.high) / 2, 0.01), ha="center", fontsize=7, color="gray"
+            )
         title = f"{one.reader}, {one.cut}: expected calibration error {100 * one.measures['ECE']:.1f} %"
         axis.set(xlim=(0, 1), ylim=(0, 1), xlabel="confidence", ylabel="share that is right", title=title)
         axis.title.set_fontsize(9)

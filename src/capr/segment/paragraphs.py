@@ -6,7 +6,7 @@ that are frequent enough, uniformly, or not at all.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -59,17 +59,15 @@ class Paragraphs:
         if cut != "heading":
             return cls(cut, length)
         counts = count_headings(documents)
-        opened = [[counts[key] for _, key in _openings(document)] for document in documents]
+        often = sorted(counts[key] for document in documents for _, key in _inner_openings(document))
         characters = sum(len(document.text) for document in documents)
-        # How many paragraphs each threshold makes: one a document, and one for each heading that is frequent enough.
-        often = sorted(count for document in opened for count in document)
-        choices = {often[0] if often else 1, *often, (often[-1] if often else 0) + 1}
-        by_distance = {
-            choice: abs(characters / max(1, len(documents) + sum(count >= choice for count in often)) - length)
-            for choice in choices
-        }
-        threshold = min(sorted(by_distance), key=by_distance.__getitem__)
-        return cls(cut, length, counts, threshold)
+
+        def distance(threshold: int) -> float:
+            paragraphs = len(documents) + len(often) - bisect_left(often, threshold)
+            return abs(characters / max(1, paragraphs) - length)
+
+        choices = [*dict.fromkeys(often), max(often, default=0) + 1]
+        return cls(cut, length, counts, min(choices, key=distance))
 
     def __call__(self, document: Document, answers: Sequence[Span] = ()) -> list[Span]:
         """The paragraphs, in order; together they are the text. None for a text without words.
@@ -92,8 +90,8 @@ class Paragraphs:
     def _begins(self, document: Document) -> list[int]:
         """Where paragraphs begin, but for the first; a heading without a body goes with what follows it."""
         if self.counts is not None:
-            found = [begin for begin, key in _openings(document) if self.counts.get(key, 0) >= self.threshold]
-            return [begin for begin in dict.fromkeys(found) if document.text[:begin].strip()]
+            opened = _inner_openings(document)
+            return [begin for begin, key in opened if self.counts.get(key, 0) >= self.threshold]
         begins: list[int] = []
         bare = True
         for section in sections(document):
@@ -123,6 +121,13 @@ def _openings(document: Document) -> list[tuple[int, str]]:
     if marked:
         return [(begin, key) for begin, key in marked if key]
     return [(heading.begin, normalised(heading.words)) for heading in possible_headings(document.text)]
+
+
+def _inner_openings(document: Document) -> list[tuple[int, str]]:
+    """The same without those that have no words before them: there a paragraph begins anyway."""
+    text = document.text
+    first = len(text) - len(text.lstrip())
+    return [(begin, key) for begin, key in dict.fromkeys(_openings(document)) if begin > first]
 
 
 def _inside(begin: int, answers: Sequence[Span]) -> bool:

@@ -66,7 +66,7 @@ def report(document: Document, occurrence: str = "nearest") -> Report:
 def prune(text: str) -> str:
     """CliniRC's normal form of a text.
 
-    >>> prune('Aspirin &lt; 81_mg  daily .. "Rest" , fluids ; sleep !')
+    >>> prune('Aspirin &lt; 81_mg  daily . "Rest" , fluids ; sleep !')
     'Aspirin < 81 mg daily. Rest, fluids ; sleep!'
     """
     text = " ".join(text.split()).replace("_", " ")

@@ -66,8 +66,8 @@ def dates(note: Note) -> Iterator[Fact]:
             subject = plain(match[1])
             yield Fact("operation date", subject, subject, Span(*match.span(2)))
     for problem in note.problems():
-        if match := DIAGNOSED.match(text, problem.span.end, note.sentence(problem.span.begin).end):
-            yield note.about("diagnosed", problem, Span(*match.span(1)))
+        if said := DIAGNOSED.match(text, problem.span.end, note.sentence(problem.span.begin).end):
+            yield note.about("diagnosed", problem, Span(*said.span(1)))
     for match in DIAGNOSED_WITH.finditer(text):
         found = note.starting_at(match.end(), PROBLEMS)
         when = WHEN.match(text, found.span.end) if found and not found.family and not found.negated else None
