@@ -156,3 +156,8 @@ def test_notes_are_split_as_the_published_scripts_do():
         assert found[title].test == expected[train + validation :]
         for report in expected[:train]:
             random.choices(list(range(len(report.questions))), k=int(len(report.questions) * share))
+
+
+def test_other_reports_are_not_split_so():
+    with pytest.raises(CaprError, match="'smoking/0' is not of emrQA"):
+        emrqa.split(notes("smoking", 1))

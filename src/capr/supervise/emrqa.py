@@ -160,6 +160,9 @@ def split(reports: Iterable[Report], seed: int = 55) -> dict[str, Parts]:
     draw = random.Random(seed)
     notes: dict[str, list[Report]] = {part: [] for part in PARTS}
     for report in reports:
+        if report.document.title not in notes:
+            fix = f"give notes of {' and '.join(PARTS)}, as emrQA's data.json titles them"
+            raise CaprError(f"{report.document.id!r} is not of emrQA. Fix: {fix}.")
         notes[report.document.title].append(report)
     found = {}
     for part, listed in notes.items():
