@@ -9,7 +9,7 @@ from capr.annotate.aspects import aspect_of
 from capr.annotate.mentions import Mention
 from capr.documents import Span
 from capr.supervise.facts.dates import DATE
-from capr.supervise.facts.note import PROBLEMS, Fact, Note, trimmed
+from capr.supervise.facts.note import PROBLEMS, VAGUE, Fact, Note, trimmed
 
 NUMBER = r"(?:\d[\d,]*(?:\.\d+)?|\.\d+)"
 UNIT = (
@@ -55,13 +55,14 @@ REASON = re.compile(
     r"to treat\s+)(?:(?:the|her|his|their|any|your)\s+)?",
     re.IGNORECASE,
 )
+AVOIDED = re.compile(r"\s+(?:cessation|prophylaxis|prevention|screening)\b", re.IGNORECASE)
 SINCE = re.compile(rf"\s*,?\s+since\s+({DATE})", re.IGNORECASE)
 TREATED = re.compile(
     r"[\s,]+(?:(?:is|was|has been|which|currently|well|previously|being)\s+){0,3}"
     r"(?:treated|managed|controlled|maintained)\s+(?:medically\s+)?(?:with|by|on)\s+(?:oral\s+|IV\s+|intravenous\s+)?",
     re.IGNORECASE,
 )
-LISTED = re.compile(r"(?:\s*,\s*(?:and\s+)?|\s+and\s+|\s*/\s*)")
+LISTED = re.compile(r"(?:\s*,\s*(?:and\s+|or\s+)?|\s+(?:and|or)\s+|\s*/\s*)")
 # Named like drugs, but measured or used up rather than prescribed.
 NOT_PRESCRIBED = frozenset(
     "oxygen alcohol ethanol tobacco water glucose sugar creatinine cholesterol contrast blood saline nicotine caffeine "
@@ -91,7 +92,8 @@ def drugs(note: Note) -> Iterator[Fact]:
         problem = _reason(note, end, limit)
         if problem and note.key(problem) != note.key(drug):
             yield note.about("reason", drug, problem.span)
-            yield note.about("treatment", problem, drug.span)
+            if note.document[problem.span].lower() not in VAGUE:
+                yield note.about("treatment", problem, _list(note, _first_listed(note, drug)))
         since = SINCE.match(note.text, end, limit)
         if since:
             yield note.about("taken since", drug, Span(*since.span(1)))
@@ -166,7 +168,18 @@ def _how(text: str, begin: int, limit: int) -> Iterator[tuple[str, Span]]:
 def _reason(note: Note, end: int, limit: int) -> Mention | None:
     found = REASON.match(note.text, end, limit)
     problem = note.starting_at(found.end(), PROBLEMS) if found else None
-    return problem if problem and not problem.negated and not problem.family else None
+    if problem is None or problem.negated or problem.family or AVOIDED.match(note.text, problem.span.end):
+        return None
+    return problem
+
+
+def _first_listed(note: Note, drug: Mention) -> Mention:
+    """The first of the drugs that are listed up to this one."""
+    for other in reversed([mention for mention in note.mentions if mention.span.end <= drug.span.begin]):
+        if other.kind != "drug" or not LISTED.fullmatch(note.text, other.span.end, drug.span.begin):
+            break
+        drug = other
+    return drug
 
 
 def _list(note: Note, drug: Mention) -> Span:

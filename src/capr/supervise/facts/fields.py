@@ -11,7 +11,7 @@ from capr.annotate.aspects import aspect_of
 from capr.documents import CaprError
 from capr.segment.headings import normalised
 from capr.supervise.facts.note import Fact, Note, trimmed, words_in
-from capr.supervise.facts.problems import RELATIVE
+from capr.supervise.facts.problems import OTHERS, RELATIVE
 
 LONGEST = 20  # words
 AGE = re.compile(r"\b(\d{1,3}[\s-]?(?:year|yr|month|week)s?[\s-]?old|\d{1,3} ?(?:y/o|yo|y\.o\.))(?!\w)", re.IGNORECASE)
@@ -21,7 +21,6 @@ HABITS = {
     "illicit drugs": re.compile(r"illicit|recreational|drug use|cocaine|marijuana|heroin", re.IGNORECASE),
     "living": re.compile(r"\blives? (?:with|alone|in|at)\b", re.IGNORECASE),
 }
-OTHERS = re.compile(r"\b(?:dad|mom|mum|mother|father|parents?|husband|wife|partner|boyfriend)\b", re.IGNORECASE)
 OCCUPATION = re.compile(
     r"\b(?:works? as|worked as|is employed as|is a retired|occupation:)\s+((?:an?\s+)?[a-z][a-z -]{3,40}?)"
     r"(?=[.,;\n(]|\s+(?:and|for|at|in|but|who|with|which|that|until)\b)",
@@ -68,7 +67,7 @@ def allergies(note: Note) -> Iterator[Fact]:
         if match := REACTION.match(note.text, mention.span.end, section.span.end):
             end = note.text.find(", and", match.start(1), match.end(1))
             answer = trimmed(note.text, match.start(1), end if end > 0 else match.end(1))
-            named = note.starting_at(answer.begin, ("drug",))
+            named = any(other.kind == "drug" and answer.covers(other.span) for other in note.mentions)
             if answer.begin < answer.end and words_in(note.text, answer) <= LONGEST and not named:
                 yield note.about("reaction", mention, answer)
 

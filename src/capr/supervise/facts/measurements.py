@@ -36,12 +36,14 @@ EXAMINED = re.compile(
     r"echocardiogram|echo|TTE|TEE|ultrasound|sonogram|doppler|EKG|ECG|electrocardiogram|EEG|EMG|colonoscopy|EGD|"
     r"endoscopy|bronchoscopy|biopsy|cystoscopy|angiogram|angiography|catheterization|mammogram|urinalysis|"
     r"cultures?|stress test|spirometry|pulmonary function tests?)"
-    rf"(?:\s+of\s+(?:the\s+|her\s+|his\s+)?[\w-]+(?:\s+(?!{SHOWS})[\w-]+){{0,3}}?)?)"
+    rf"(?:\s+of\s+(?:the\s+|her\s+|his\s+)?[\w-]+(?:\s+(?!{SHOWS}|which|that|was|were|is)[\w-]+){{0,3}}?)?)"
     r"(?:,?\s+(?:(?:was|were)\s+)?(?:today|performed|obtained|done|taken|on admission|in the office|also|again)){0,3}"
     rf"\s+{SHOWS}\s+(?:that\s+|evidence of\s+)?",
     re.IGNORECASE,
 )
-END = re.compile(r"[.;](?=\s|$)|\n\s*\n|\n\s*[-•*]|,?\s+(?:which|but|however|although|while)\b|$")
+END = re.compile(
+    r"[.;](?=\s|$)|\n\s*\n|\n\s*[-•*]|,\s+and\s+\w+ed\b|,?\s+(?:in which|which|but|however|although|while)\b|$"
+)
 TREND = re.compile(
     r"[^.;\d]{0,40}?\b(?:improved|decreas|increas|down|up|rose|rising|fell|falling|peak|trend|went|came|now|from)\w*",
     re.IGNORECASE,

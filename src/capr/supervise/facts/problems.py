@@ -10,8 +10,13 @@ from capr.documents import Span
 from capr.supervise.facts.note import PROBLEMS, VAGUE, Fact, Note, trimmed, words_in
 
 RELATIVE = re.compile(
-    r"\b(?:(?:maternal|paternal|older|younger|elder|half[- ]?)\s*)*"
-    r"(?:mother|father|brother|sister|son|daughter|grandmother|grandfather|aunt|uncle|cousin|niece|nephew)s?\b",
+    r"\b(?:(?:maternal|paternal|older|younger|elder|great|half)[\s-]*)*"
+    r"(?:mother|father|brother|sister|son|daughter|grandmother|grandfather|aunt|uncle|cousin|niece|"
+    r"nephew)s?\b(?!['’]s (?:side|family))",
+    re.IGNORECASE,
+)
+OTHERS = re.compile(
+    r"\b(?:dad|mom|mum|mother|father|parents?|husband|wife|partner|boyfriend|girlfriend|brother|sister)\b",
     re.IGNORECASE,
 )
 ANOTHER = re.compile(r"(?:,|\band|\bor|/|&)\s*(?:an?\s+|his\s+|her\s+|one\s+)?$", re.IGNORECASE)
@@ -22,6 +27,7 @@ CAUSE = re.compile(
     re.IGNORECASE,
 )
 HAS = re.compile(r":|[-–—]\s|\b(?:has|have|had|with|died|diagnosed|of|from|suffer\w*)\b", re.IGNORECASE)
+HAS_NOT = re.compile(r";|\b(?:no|by|and|complain\w*|report\w*|states?|says|den(?:ies|ied))\b", re.IGNORECASE)
 LONGEST = 8  # words of an answer that says what is not there
 SENTENCE = 20  # words of a sentence that is an answer
 
@@ -67,9 +73,9 @@ def family(note: Note) -> Iterator[Fact]:
 
 
 def _has(note: Note, begin: int, end: int) -> bool:
-    """Whether the words between a relative and a problem say that the one has or had the other."""
+    """Whether the words between a relative and a problem, only a few, say that the one has or had the other."""
     between = note.text[begin:end]
-    return HAS.search(between) is not None and re.search(r";|\bno\b", between, re.IGNORECASE) is None
+    return len(between.split()) <= LONGEST and not HAS_NOT.search(between) and HAS.search(between) is not None
 
 
 def _body(note: Note, sentence: Span) -> Span:
@@ -86,5 +92,7 @@ def causes(note: Note) -> Iterator[Fact]:
         match = CAUSE.match(note.text, problem.span.end, note.sentence(problem.span.begin).end)
         if match:
             answer = trimmed(note.text, *match.span(1))
+            if OTHERS.search(note.sentence(problem.span.begin).of(note.text)):
+                continue
             if answer.begin < answer.end and words_in(note.text, answer) <= LONGEST:
                 yield note.about("cause", problem, answer)
