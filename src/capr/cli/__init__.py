@@ -16,11 +16,13 @@ from capr.cli import (
     encode,
     evaluate_entities,
     evaluate_latency,
+    evaluate_reports,
     evaluate_retrieval,
     explain,
     export,
     headings,
     index,
+    questions,
     read,
     remove,
     samples,
@@ -49,6 +51,7 @@ typer_app.command("headings")(headings.command)
 typer_app.command("annotate")(annotate.command)
 typer_app.command("suggest")(suggest.command)
 typer_app.command("supervise")(supervise.command)
+typer_app.command("questions")(questions.command)
 typer_app.command("index")(index.command)
 typer_app.command("search")(search.command)
 typer_app.command("explain")(explain.command)
@@ -74,6 +77,7 @@ evaluate_app.command("wikisection")(evaluate_retrieval.wikisection)
 evaluate_app.command("notes")(evaluate_retrieval.notes)
 evaluate_app.command("beir")(evaluate_retrieval.beir)
 evaluate_app.command("samples")(evaluate_retrieval.samples)
+evaluate_app.command("reports")(evaluate_reports.command)
 evaluate_app.command("latency")(evaluate_latency.command)
 evaluate_app.command("entities")(evaluate_entities.command)
 evaluate_app.callback()(lambda: None)
