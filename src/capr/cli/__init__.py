@@ -12,6 +12,7 @@ import typer
 import capr
 from capr.cli import (
     annotate,
+    ask,
     compact,
     encode,
     evaluate_entities,
@@ -54,6 +55,7 @@ typer_app.command("supervise")(supervise.command)
 typer_app.command("questions")(questions.command)
 typer_app.command("index")(index.command)
 typer_app.command("search")(search.command)
+typer_app.command("ask")(ask.command)
 typer_app.command("explain")(explain.command)
 typer_app.command("remove")(remove.command)
 typer_app.command("encode")(encode.command)
