@@ -3,6 +3,7 @@
 import json
 import math
 import shutil
+from itertools import chain
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from transformers import BertConfig, BertForQuestionAnswering
 
 from capr.documents import CaprError, Span
-from capr.models.reader import Spans, SpanReader
+from capr.models.reader import SpanReader, Spans
 from capr.search import reading
 from capr.search.reader import OnnxReader, load_reader
 from capr.search.reading import Cutter, Extractor
@@ -100,7 +101,9 @@ def slow(reader, folder, question: str, paragraph: str, best: int = 1, limit: in
 
 
 @pytest.mark.parametrize("text", TEXTS)
-@pytest.mark.parametrize("question", ["What dose?", "What dose of aspirin was given, and for what pain, after warfarin?"])
+@pytest.mark.parametrize(
+    "question", ["What dose?", "What dose of aspirin was given, and for what pain, after warfarin?"]
+)
 def test_it_reads_what_the_slow_reference_reads(reader, folder, question, text):
     wanted, null = slow(reader, folder, question, text, 3)
     (found,) = reader.extract([(question, text)], 3)
@@ -127,7 +130,7 @@ def test_many_paragraphs_at_once_are_read_like_each_alone(reader, monkeypatch):
         monkeypatch.setattr(reading, "PIECES", pieces)
         together = reader.read("What dose?", TEXTS, 2)
         assert [[one.span for one in some] for some in together] == [[one.span for one in some] for some in alone]
-        for one, two in zip(sum(together, []), sum(alone, []), strict=True):
+        for one, two in zip(chain(*together), chain(*alone), strict=True):
             assert one.confidence == pytest.approx(two.confidence, abs=1e-4)
     assert reader.read("What dose?", []) == []
 
@@ -179,7 +182,7 @@ def test_the_pieces_of_a_report_are_remembered(reader):
 
 @pytest.mark.parametrize("question", ["", "  \n", "\x00\x01"])
 def test_an_empty_question_is_told(reader, question):
-    with pytest.raises(CaprError, match="the question is empty. Fix: ask something"):
+    with pytest.raises(CaprError, match=r"the question is empty. Fix: ask something"):
         reader.read(question, ["The dose."])
 
 

@@ -177,7 +177,7 @@ def test_what_cannot_teach_is_named(trained, bert, new_base, tmp_path):
     with pytest.raises(CaprError, match=rf"{re.escape(str(bert))} is no teacher: it is no reader. Fix: "):
         training.build(recipe_of(bert, teacher=str(bert)), "cpu")
     other = new_base(tmp_path / "other", "roberta")
-    with pytest.raises(CaprError, match="cannot teach: it cuts texts into other word pieces. Fix: "):
+    with pytest.raises(CaprError, match=r"cannot teach: it cuts texts into other word pieces. Fix: "):
         training.build(recipe_of(other, teacher=str(folder)), "cpu")
 
 
@@ -193,7 +193,9 @@ def test_training_goes_on_from_what_was_exported_alone(trained, tmp_path):
 @pytest.mark.parametrize("share", [0.2, 0.0])
 def test_too_few_questions_are_told(bert, tmp_path, share):
     few = [Source(REPORTS[:2] if share else REPORTS)]
-    with pytest.raises(CaprError, match=r"there are \d+ questions to train on and \d+ to validate with, which is too few"):
+    with pytest.raises(
+        CaprError, match=r"there are \d+ questions to train on and \d+ to validate with, which is too few"
+    ):
         train(few, recipe_of(bert, validation=share), SCHEDULE, tmp_path)
 
 
@@ -234,8 +236,10 @@ def test_paragraphs_with_and_without_the_answer_are_balanced():
     assert not [one for one in posed([Source([report])], "seed", cut, unanswerable=0) if one.question == "who?"]
 
 
-def test_a_report_of_one_paragraph_has_no_negatives():
-    report = Report(Document("d", "rest and drops"), (Asked("1", "what?", (Span(0, 4),)),))
+def test_a_report_of_one_paragraph_has_no_negatives_and_an_empty_question_is_left_out():
+    asked = Asked("1", "what?", (Span(0, 4),)), Asked("2", " ", (Span(0, 4),))
+    report = Report(Document("d", "rest and drops"), asked)
+    assert len(whole_reports([Source([report])], 9, 9, None, 90, "seed")) == 1
     (only,) = posed([Source([report])], "seed")
     assert only.golds == ["rest"]
 
@@ -261,7 +265,9 @@ def test_uniform_paragraphs_cut_no_answer_and_change_with_the_epoch():
     assert posed([Source([report])], "1 0") == posed([Source([report])], "1 0")
 
 
-@pytest.mark.parametrize(("weight", "least", "most"), [(1, 100, 100), (3, 300, 300), (0.5, 30, 70), (1.5, 130, 170), (0, 0, 0)])
+@pytest.mark.parametrize(
+    ("weight", "least", "most"), [(1, 100, 100), (3, 300, 300), (0.5, 30, 70), (1.5, 130, 170), (0, 0, 0)]
+)
 def test_sources_are_drawn_as_often_as_they_weigh(weight, least, most):
     questions = tuple(Asked(str(i), f"{i}?", (Span(0, 4),)) for i in range(100))
     found = posed([Source([Report(Document("d", "rest"), questions)], weight)], "seed")

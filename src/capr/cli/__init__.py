@@ -30,6 +30,7 @@ from capr.cli import (
     suggest,
     supervise,
     train_cdv,
+    train_reader,
     train_retrieval,
     train_tagger,
     verify,
@@ -65,6 +66,7 @@ train_app.command("bi")(train_retrieval.bi)
 train_app.command("poly")(train_retrieval.poly)
 train_app.command("cross")(train_retrieval.cross)
 train_app.command("cdv")(train_cdv.command)
+train_app.command("reader")(train_reader.command)
 train_app.command("tagger")(train_tagger.command)
 train_app.callback()(lambda: None)
 typer_app.add_typer(train_app, name="train")

@@ -59,7 +59,7 @@ class Manifest:
     codes: int = 0
     stride: int = 128
     question: int = 64
-    answer: int = 64
+    answer: int = 128
     temperature: float = 1.0
     bias: float = 0.0
     threshold: float = 0.5

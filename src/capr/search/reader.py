@@ -69,9 +69,7 @@ class OnnxReader:
         self._model = OnnxModel(Path(folder), "reader", threads, file)
         self.manifest = self._model.manifest
         self.name, self.threshold, self._calibrated = self.manifest.name, self.manifest.threshold, calibrated
-        self._cutter = Cutter(
-            self._model.tokenizer, self.manifest.pieces, self.manifest.stride, self.manifest.question
-        )
+        self._cutter = Cutter(self._model.tokenizer, self.manifest.pieces, self.manifest.stride, self.manifest.question)
         self._extractor = Extractor(self._cutter, self._scores, self.manifest.answer)
         shape = self._scores(list(self._cutter.windows("a", "a"))).shape
         if len(shape) != 3 or shape[2] != 2:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from capr.documents import CaprError, Span
 
 KEPT = 2048  # texts whose pieces are remembered, as several questions are asked of one report
-PIECES = 2048  # of all windows that a network is given at once, with padding
+PIECES = 1024  # of all windows that a network is given at once, with padding
 Floats = NDArray[np.float64]
 
 
@@ -150,10 +150,11 @@ class Extractor:
         cutter: makes the windows.
         network: windows to scores of begin and end at each piece.
         answer: pieces of an answer, at most; 0 for any number.
+        together: pieces that the network is given at once, with padding; 0 for what is best on a few cores.
     """
 
-    def __init__(self, cutter: Cutter, network: Network, answer: int = 64) -> None:
-        self._cutter, self._network, self._answer = cutter, network, answer
+    def __init__(self, cutter: Cutter, network: Network, answer: int = 128, together: int = 0) -> None:
+        self._cutter, self._network, self._answer, self._together = cutter, network, answer, together
 
     def extract(self, pairs: Sequence[tuple[str, str]], best: int = 1) -> list[list[Extracted]]:
         """For each question and paragraph the likeliest answers that do not overlap, the best first."""
@@ -170,7 +171,7 @@ class Extractor:
         order = sorted(range(len(windows)), key=lambda i: len(windows[i].ids))
         found: dict[int, NDArray[np.float32]] = {}
         while order:
-            size = max(1, PIECES // len(windows[order[-1]].ids))
+            size = max(1, (self._together or PIECES) // len(windows[order[-1]].ids))
             part, order = order[-size:], order[:-size]
             scores = self._network([windows[i] for i in part])
             found |= {i: scores[row, : len(windows[i].ids)] for row, i in enumerate(part)}
@@ -178,7 +179,7 @@ class Extractor:
 
 
 def spans(
-    text: str, pieces: Pieces, read: Sequence[tuple[Window, NDArray[np.float32]]], answer: int = 64, best: int = 1
+    text: str, pieces: Pieces, read: Sequence[tuple[Window, NDArray[np.float32]]], answer: int = 128, best: int = 1
 ) -> list[Extracted]:
     """The likeliest answers of a paragraph, the best first, none of which overlaps another.
 

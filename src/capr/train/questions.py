@@ -105,7 +105,8 @@ def posed(
             share = min(1.0, source.weight - turn)
             for report in source.reports:
                 draw = random.Random(f"{seed} {number} {turn} {report.document.id}")
-                questions = [asked for asked in report.questions if share == 1 or draw.random() < share]
+                questions = [asked for asked in report.questions if asked.text.strip()]
+                questions = [asked for asked in questions if share == 1 or draw.random() < share]
                 if questions:
                     paragraphs = cut_up(report, cut, draw.randint(*lengths))
                     found += examples(report.document, questions, paragraphs, draw, unanswerable)
@@ -152,7 +153,8 @@ def whole_reports(
 ) -> list[list[Posed]]:
     """So many questions, each with so many paragraphs of its report at most, those that answer it among them."""
     draw = random.Random(seed)
-    pool = [(report, asked) for source in sources for report in source.reports for asked in report.questions]
+    reports = [report for source in sources for report in source.reports]
+    pool = [(report, asked) for report in reports for asked in report.questions if asked.text.strip()]
     found = []
     for report, asked in draw.sample(pool, min(questions, len(pool))):
         put = put_to_all(report.document, asked, cut_up(report, cut, length))
