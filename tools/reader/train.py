@@ -42,7 +42,7 @@ class Unused(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 sys.meta_path.append(Unused())
 
-from capr.evaluate.overlap import best_f1  # noqa: E402
+from capr.evaluate.answers import f1  # noqa: E402
 from capr.search.reader import sigmoid  # noqa: E402
 from capr.supervise.reports import read_reports  # noqa: E402
 from capr.train.loop import Schedule  # noqa: E402
@@ -143,8 +143,8 @@ def measure(folder, path):
             found["reports refused"].append(not sure)
             continue
         golds = [gold for one, _ in right for gold in one.golds]
-        found["PR-QA F1"].append(best_f1(said(first), golds))
-        found["Oracle-QA F1"].append(best_f1(said(max(right, key=margin)), golds))
+        found["PR-QA F1"].append(f1(said(first), golds))
+        found["Oracle-QA F1"].append(f1(said(max(right, key=margin)), golds))
         found["P@1"].append(bool(first[0].answers))
         found["reports answered"].append(sure)
     return scores | {name: sum(values) / len(values) for name, values in found.items() if values}

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from capr.annotate.query import Query
-from capr.documents import Document, Span
+from capr.documents import CaprError, Document, Span, read
 from capr.evaluate.split import is_test
 
 NEAR = 50  # characters from the offset that is given for an answer
@@ -66,6 +66,20 @@ def reports(documents: Iterable[Document], occurrence: str = "nearest") -> Itera
             yield _of_squad(document)
         elif document.title in emrqa.PARTS:
             yield emrqa.report(document, occurrence)
+
+
+def read_reports(path: str | Path) -> list[Report]:
+    """The reports of a file in SQuAD's or emrQA's format; offsets that are a little wrong are put right.
+
+    Raises:
+        CaprError: there is no report in it.
+    """
+    documents = read(path)
+    found = list(reports(documents))
+    if not found:
+        said = "; ".join(str(problem) for problem in documents.problems) or "it is empty"
+        raise CaprError(f"{path} has no reports ({said}). Fix: name a file in SQuAD's or emrQA's format.")
+    return found
 
 
 def _of_squad(document: Document) -> Report:

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from capr.documents import CaprError, Span
-from capr.evaluate.overlap import best_exact, best_f1
+from capr.evaluate.answers import exact_match, f1
 from capr.models.layers import cut_inside
 from capr.models.reader import SpanReader, Spans
 from capr.search.models import shipped
@@ -329,7 +329,7 @@ def validated(asked: Sequence[Posed], found: Sequence[Extracted | None]) -> dict
         said = extracted.span.of(one.text) if extracted is not None and extracted.margin > 0 else None
         if one.answers:
             answered.append(said is not None)
-            alike.append((0.0, 0.0) if said is None else (best_f1(said, one.golds), best_exact(said, one.golds)))
+            alike.append((0.0, 0.0) if said is None else (f1(said, one.golds), exact_match(said, one.golds)))
         else:
             refused.append(said is None)
             alike.append((float(said is None),) * 2)
@@ -463,7 +463,7 @@ def calibrate(
             if found is None:
                 continue
             margins.append(found.margin)
-            right.append(best_f1(found.span.of(one.text), one.golds) >= RIGHT)
+            right.append(f1(found.span.of(one.text), one.golds) >= RIGHT)
             has = bool(one.answers)
             best[has] = max(best.get(has, found.margin), found.margin)
         if True in best:
