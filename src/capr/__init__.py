@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from capr import samples
 from capr.annotate import Mention, Query, Vocabulary
 from capr.documents import CaprError, Document, ReadError, Span, read
-from capr.search import Hit, Library, Results
+from capr.search import Answer, Answers, Hit, Library, Results, ask
 from capr.segment import Passage, Section, passages, sections, sentences, uniform
 
 if TYPE_CHECKING:
@@ -15,6 +15,8 @@ else:
 
 __version__ = "0.1.0"
 __all__ = [
+    "Answer",
+    "Answers",
     "CaprError",
     "Document",
     "Hit",
@@ -29,6 +31,7 @@ __all__ = [
     "Vocabulary",
     "__version__",
     "annotate",
+    "ask",
     "passages",
     "read",
     "samples",

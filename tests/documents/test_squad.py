@@ -238,3 +238,32 @@ def test_truncated_json_keeps_what_came_before(read, cut):
 def test_truncated_gzip_is_reported(read):
     _, (problem,), _ = read("a.json.gz", gzip.compress(file(LAST).encode())[:-12], format="squad")
     assert "gzip" in problem.fact
+
+
+def test_an_answer_that_cannot_be_placed_is_kept_beside_the_others(read):
+    bad = answer("June", 3)
+    (document,), (problem,), _ = read("a.json", file(question(answers=[bad, answer("May")])))
+    (asked,) = document.annotations
+    assert asked.value["unplaced"] == [bad]
+    assert [found["text"] for found in asked.value["answers"]] == ["May"]
+    assert "is not where its offset says" in problem.fact
+
+
+def test_a_paragraph_may_have_annotations(read):
+    mark = {"kind": "section", "begin": 0, "end": 9, "heading": "Fever"}
+    (document,), problems, _ = read("a.json", file({**question(answers=[answer("May")]), "annotations": [mark]}))
+    assert not problems
+    assert [(a.kind, a.span, a.value.get("heading")) for a in document.annotations] == [
+        ("section", (0, 9), "Fever"),
+        ("question", (0, len(CONTEXT)), None),
+    ]
+    assert "annotations" not in document.metadata
+
+
+@pytest.mark.parametrize(
+    "mark", [5, {}, {"kind": "section", "begin": 0, "end": 999}, {"kind": "x", "begin": "0", "end": 1}]
+)
+def test_a_bad_annotation_is_reported_and_the_rest_read(read, mark):
+    (document, last), (problem,), _ = read("a.json", file({**LAST, "annotations": [mark]}, LAST))
+    assert (document.text, last.text) == ("last", "last")
+    assert "an annotation is not usable" in problem.fact

@@ -12,15 +12,18 @@ import typer
 import capr
 from capr.cli import (
     annotate,
+    ask,
     compact,
     encode,
     evaluate_entities,
     evaluate_latency,
+    evaluate_reports,
     evaluate_retrieval,
     explain,
     export,
     headings,
     index,
+    questions,
     read,
     remove,
     samples,
@@ -30,6 +33,7 @@ from capr.cli import (
     suggest,
     supervise,
     train_cdv,
+    train_reader,
     train_retrieval,
     train_tagger,
     verify,
@@ -49,8 +53,10 @@ typer_app.command("headings")(headings.command)
 typer_app.command("annotate")(annotate.command)
 typer_app.command("suggest")(suggest.command)
 typer_app.command("supervise")(supervise.command)
+typer_app.command("questions")(questions.command)
 typer_app.command("index")(index.command)
 typer_app.command("search")(search.command)
+typer_app.command("ask")(ask.command)
 typer_app.command("explain")(explain.command)
 typer_app.command("remove")(remove.command)
 typer_app.command("encode")(encode.command)
@@ -65,6 +71,7 @@ train_app.command("bi")(train_retrieval.bi)
 train_app.command("poly")(train_retrieval.poly)
 train_app.command("cross")(train_retrieval.cross)
 train_app.command("cdv")(train_cdv.command)
+train_app.command("reader")(train_reader.command)
 train_app.command("tagger")(train_tagger.command)
 train_app.callback()(lambda: None)
 typer_app.add_typer(train_app, name="train")
@@ -74,6 +81,7 @@ evaluate_app.command("wikisection")(evaluate_retrieval.wikisection)
 evaluate_app.command("notes")(evaluate_retrieval.notes)
 evaluate_app.command("beir")(evaluate_retrieval.beir)
 evaluate_app.command("samples")(evaluate_retrieval.samples)
+evaluate_app.command("reports")(evaluate_reports.command)
 evaluate_app.command("latency")(evaluate_latency.command)
 evaluate_app.command("entities")(evaluate_entities.command)
 evaluate_app.callback()(lambda: None)

@@ -9,14 +9,15 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.text import Text
 
 import capr
-from capr.documents import CaprError, Document, Notice, Problem, Reading
+from capr.documents import CaprError, Document, Notice, Problem, Reading, Span
 from capr.documents.formats import BY_NAME
 
 Item = TypeVar("Item")
@@ -233,6 +234,27 @@ def terminal(stderr: bool = False) -> Console:
 def printable(text: str) -> str:
     """A text that cannot control the terminal: control characters are shown as pictures of themselves."""
     return text.translate(CONTROLS)
+
+
+def indented(console: Console, text: str | Text, style: str = "", first: str = "   ") -> None:
+    """Prints lines of a hit or an answer, each under the other; `first` stands before the first."""
+    shown = Text(text) if isinstance(text, str) else text
+    for line in shown.wrap(console, max(20, console.width - 3)):
+        line.rstrip()
+        if line:
+            console.print(Text(first.ljust(3)) + line, style=style, no_wrap=True)
+            first = ""
+
+
+def range_of(span: Span) -> str:
+    """A range of characters: `[12, 17)`."""
+    return f"[{span.begin}, {span.end})"
+
+
+def origin(metadata: Mapping[str, Any], title: str) -> str:
+    """What tells a document from others: patient, date, type and title, as far as they are known."""
+    told = [metadata.get(name) for name in ("patient", "date", "type")]
+    return ", ".join(str(part) for part in (*told, title) if part)
 
 
 def counted(count: int, noun: str) -> str:

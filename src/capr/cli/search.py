@@ -116,50 +116,32 @@ def _show(results: Results, console: Console, whole: bool, explain: bool) -> Non
             console.print(inputs.printable(named), style="dim", no_wrap=True, overflow="ellipsis", crop=True)
     for number, hit in enumerate(results, 1):
         console.print(f"{number}. {inputs.printable(_place(hit))}", style="bold")
-        _indented(console, inputs.printable(_origin(hit)), "dim")
+        inputs.indented(console, inputs.printable(inputs.origin(hit.metadata, hit.title)), "dim")
         for near in hit.neighbours:
             if near.span < hit.passage.span:
-                _indented(console, f"before {_range(near.span)}: {inputs.printable(near.text)}", "dim")
-        _indented(console, _shown(hit, whole, console.color_system is not None))
+                inputs.indented(console, f"before {inputs.range_of(near.span)}: {inputs.printable(near.text)}", "dim")
+        inputs.indented(console, _shown(hit, whole, console.color_system is not None))
         for near in hit.neighbours:
             if near.span > hit.passage.span:
-                _indented(console, f"after {_range(near.span)}: {inputs.printable(near.text)}", "dim")
+                inputs.indented(console, f"after {inputs.range_of(near.span)}: {inputs.printable(near.text)}", "dim")
         if explain:
             said = ", ".join(f"{name} {stage.rank}. ({stage.score:.3f})" for name, stage in hit.stages.items())
-            _indented(console, f"score {hit.score:.3f}: {said}", "dim")
+            inputs.indented(console, f"score {hit.score:.3f}: {said}", "dim")
         if hit.others:
-            places = ", ".join(f"{other.document} {_range(other.passage.span)}" for other in hit.others)
-            _indented(console, inputs.printable(f"also {places}"), "dim")
+            places = ", ".join(f"{other.document} {inputs.range_of(other.passage.span)}" for other in hit.others)
+            inputs.indented(console, inputs.printable(f"also {places}"), "dim")
     console.print(
         f"{inputs.counted(len(results), 'passage' if not _has_groups(results) else 'group')} ({results.mode})"
     )
-
-
-def _indented(console: Console, text: str | Text, style: str = "") -> None:
-    """Prints lines under the place of a hit."""
-    shown = Text(text) if isinstance(text, str) else text
-    for line in shown.wrap(console, max(20, console.width - 3)):
-        line.rstrip()
-        if line:
-            console.print(Text("   ") + line, style=style, no_wrap=True)
 
 
 def _has_groups(results: Results) -> bool:
     return any(hit.group for hit in results)
 
 
-def _range(span: Span) -> str:
-    return f"[{span.begin}, {span.end})"
-
-
 def _place(hit: Hit) -> str:
     group = f"{hit.group}: " if hit.group and hit.group != hit.document else ""
-    return f"{group}{hit.document} {_range(hit.passage.span)} {' | '.join(hit.headings)}".rstrip()
-
-
-def _origin(hit: Hit) -> str:
-    told = [hit.metadata.get(name) for name in ("patient", "date", "type")]
-    return ", ".join(str(part) for part in (*told, hit.title) if part)
+    return f"{group}{hit.document} {inputs.range_of(hit.passage.span)} {' | '.join(hit.headings)}".rstrip()
 
 
 def _shown(hit: Hit, whole: bool, in_colour: bool) -> Text:

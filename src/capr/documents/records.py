@@ -92,7 +92,7 @@ def document_from(record: Mapping[str, Any], fields: FieldNames, source: Source,
     text, annotations, used = content
     if isinstance(record.get("annotations"), list):
         try:
-            annotations = tuple(_annotation(value, len(text)) for value in record["annotations"])
+            annotations = tuple(annotation_from(value, len(text)) for value in record["annotations"])
             used.add("annotations")
         except (KeyError, TypeError, ValueError) as error:
             fix = "each needs kind, begin and end, inside the text"
@@ -146,7 +146,12 @@ def _content(
     return missing_field("text", list(record), source.columns)
 
 
-def _annotation(value: Mapping[str, Any], length: int) -> Annotation:
+def annotation_from(value: Mapping[str, Any], length: int) -> Annotation:
+    """An annotation as `Document.as_json` writes it.
+
+    Raises:
+        KeyError, TypeError, ValueError: it is not of this form, or outside a text of that length.
+    """
     span = Span(value["begin"], value["end"])
     if type(span.begin) is not int or type(span.end) is not int:
         raise TypeError(f"[{span.begin}, {span.end}) are not whole numbers")

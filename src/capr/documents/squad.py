@@ -11,6 +11,7 @@ from capr.documents.document import Annotation, Document, Span
 from capr.documents.format import Format, Records
 from capr.documents.json_stream import BrokenJsonError, JsonStream
 from capr.documents.problem import Problem
+from capr.documents.records import annotation_from
 from capr.documents.source import Source
 
 NO_LIST = Problem("the JSON has no list called `data`", "check that --format names the right format")
@@ -20,7 +21,8 @@ def read(source: Source) -> Records:
     """One document per context; its questions are annotations of the whole text, their answers ranges of it.
 
     emrQA gives a context as a list of lines and an answer by its evidence lines. Those become the text, line by
-    line, and the range of the evidence; the answer's own fields are kept beside it.
+    line, and the range of the evidence; the answer's own fields are kept beside it. An answer
+    that is not in the text is a problem, and kept under `unplaced`.
     """
     titles = _titles_ahead(source)
     seen: Counter[str] = Counter()
@@ -119,8 +121,17 @@ def _document(paragraph: Any, article: str, title: str, number: int, source: Sou
     problems: list[str] = []
     questions = tuple(_questions(paragraph.get("qas"), lines, str(identifier), problems))
     yield from (Problem(fact, "correct it in the file; the rest was read", record=str(identifier)) for fact in problems)
-    metadata = {k: v for k, v in paragraph.items() if k not in ("context", "qas", "note_id") and v not in (None, "")}
-    yield Document(str(identifier), "".join(lines), title, metadata, questions)
+    text = "".join(lines)
+    annotations, used = questions, {"context", "qas", "note_id"}
+    if isinstance(paragraph.get("annotations"), list):
+        try:
+            annotations = (*(annotation_from(value, len(text)) for value in paragraph["annotations"]), *questions)
+            used.add("annotations")
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            fact = f"an annotation is not usable ({type(error).__name__}: {error})"
+            yield Problem(fact, "each needs kind, begin and end, inside the text", record=str(identifier))
+    metadata = {k: v for k, v in paragraph.items() if k not in used and v not in (None, "")}
+    yield Document(str(identifier), text, title, metadata, annotations)
 
 
 def _questions(qas: Any, lines: list[str], identifier: str, problems: list[str]) -> Iterator[Annotation]:
@@ -139,7 +150,7 @@ def _questions(qas: Any, lines: list[str], identifier: str, problems: list[str])
             value["template"] = question_id
             question_id = None
         question_id = f"{identifier}/{i}" if question_id is None else str(question_id)
-        answers = []
+        answers, unplaced = [], []
         if not isinstance(qa.get("answers") or [], list):
             problems.append(f"the answers of question {question_id!r} are not a list")
             qa = {}
@@ -147,9 +158,12 @@ def _questions(qas: Any, lines: list[str], identifier: str, problems: list[str])
             located = _locate(answer, text, lines)
             if isinstance(located, str):
                 problems.append(f"an answer of question {question_id!r} {located}")
+                unplaced.append(answer)
             else:
                 answers.append(located)
         value |= {"id": question_id, "question": wordings[0], "answers": answers}
+        if unplaced:
+            value["unplaced"] = unplaced
         if len(wordings) > 1:
             value["paraphrases"] = wordings[1:]
         yield Annotation("question", Span(0, len(text)), value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,7 @@ from capr.documents import CaprError
 
 FILES = ("model.onnx", "tokenizer.json", "manifest.json")
 FIX = f"name a folder with {', '.join(FILES[:2])} and {FILES[2]}"
-KINDS = ("encoder", "ranker", "poly")
+KINDS = ("encoder", "ranker", "poly", "reader")
 QUERY = "query.onnx"  # of a model that has another network for queries
 LEAST = 4  # word pieces: two marks, and something between
 POOLINGS = ("cls", "mean")
@@ -29,8 +30,8 @@ class Manifest:
 
     Attributes:
         name: by which people know it.
-        kind: `encoder` (texts to vectors), `ranker` (query and passage to a score) or `poly` (a ranker that keeps the
-            vectors of a passage's tokens).
+        kind: `encoder` (texts to vectors), `ranker` (query and passage to a score), `poly` (a ranker that keeps the
+            vectors of a passage's tokens) or `reader` (question and paragraph to the words that answer).
         dimensions: of an encoder's vectors.
         pooling: of an encoder's token vectors: `cls` or `mean`.
         pieces: word pieces that it reads, at most.
@@ -39,6 +40,11 @@ class Manifest:
         scale: by which a poly-encoder multiplies before its softmax.
         similarity: how vectors are compared, `cosine` or `dot`.
         codes: vectors that a poly-encoder keeps of a passage; 0 for one of each piece.
+        stride: pieces that neighbouring windows of a reader share.
+        question: pieces of a question that a reader reads, at most.
+        answer: pieces of a reader's answer, at most; 0 for any number.
+        temperature, bias: of a reader's confidence, see `capr.search.reader`.
+        threshold: a reader's confidence below which there is no answer.
     """
 
     name: str
@@ -51,6 +57,12 @@ class Manifest:
     scale: float = 1.0
     similarity: str = "cosine"
     codes: int = 0
+    stride: int = 128
+    question: int = 64
+    answer: int = 128
+    temperature: float = 1.0
+    bias: float = 0.0
+    threshold: float = 0.5
 
 
 class OnnxModel:
@@ -74,7 +86,7 @@ class OnnxModel:
         self.manifest = read_manifest(folder, kind)
         self._session = open_network(folder / file, threads)
         try:
-            self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
+            self.tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         except Exception as error:  # the library has its own
             raise _not_loaded(folder, error) from error
         self._inputs = {entry.name for entry in self._session.get_inputs()}
@@ -82,12 +94,12 @@ class OnnxModel:
             fact = f"it wants {', '.join(sorted(unknown))}"
             fix = "export it with the inputs input_ids, attention_mask and, if it needs them, token_type_ids"
             raise CaprError(f"the model in {folder} cannot be run: {fact}. Fix: {fix}.")
-        self._tokenizer.enable_truncation(pieces or self.manifest.pieces)
-        self._tokenizer.no_padding()
+        self.tokenizer.enable_truncation(pieces or self.manifest.pieces)
+        self.tokenizer.no_padding()
 
     def run(self, texts: Sequence[str] | Sequence[tuple[str, str]], batch: int = 32) -> Floats:
         """The pooled output for each text or pair of texts: (texts, outputs)."""
-        encodings = self._tokenizer.encode_batch_fast(list(texts))
+        encodings = self.tokenizer.encode_batch_fast(list(texts))
         order = sorted(range(len(texts)), key=lambda i: len(encodings[i].ids))  # of like length, so little padding
         parts = [order[begin : begin + batch] for begin in range(0, len(order), batch)]
         found = None
@@ -100,10 +112,10 @@ class OnnxModel:
 
     def tokens(self, texts: Sequence[str], batch: int = 32) -> Iterator[tuple[Floats, NDArray[np.bool_]]]:
         """For each text the vectors of its pieces (pieces, dimensions), and which of them are no padding."""
-        encodings = self._tokenizer.encode_batch_fast(list(texts))
+        encodings = self.tokenizer.encode_batch_fast(list(texts))
         for begin in range(0, len(encodings), batch):
             part = encodings[begin : begin + batch]
-            states, mask = self._states(part)
+            states, mask = self.states(part)
             for row, encoding in enumerate(part):
                 if not self.manifest.codes:
                     yield states[row, : len(encoding.ids)], mask[row, : len(encoding.ids)].astype(bool)
@@ -111,7 +123,7 @@ class OnnxModel:
                     yield states[row], np.ones(states.shape[1], bool)
 
     def _run(self, encodings: Sequence[Any]) -> Floats:
-        states, attended = self._states(encodings)
+        states, attended = self.states(encodings)
         if states.ndim == 2:  # (texts, outputs)
             pooled: Floats = states
         elif self.manifest.pooling == "mean":  # from (texts, pieces, dimensions)
@@ -121,7 +133,7 @@ class OnnxModel:
             pooled = states[:, 0]
         return pooled.astype(np.float32, copy=False)
 
-    def _states(self, encodings: Sequence[Any]) -> tuple[Floats, NDArray[np.int64]]:
+    def states(self, encodings: Sequence[Any]) -> tuple[Floats, NDArray[np.int64]]:
         """What the network gives, and which pieces are no padding."""
         shape = len(encodings), max(len(encoding.ids) for encoding in encodings)
         given = {name: np.zeros(shape, np.int64) for name in ("input_ids", "attention_mask", "token_type_ids")}
@@ -181,13 +193,19 @@ def any_manifest(folder: Path, kind: str = "model", needed: Sequence[str] = FILE
         manifest = Manifest(**json.loads((folder / "manifest.json").read_text("utf-8")))
     except (ValueError, TypeError) as error:
         raise CaprError(f"{folder / 'manifest.json'} cannot be understood ({error}). Fix: {FIX}.") from error
-    numbers = (manifest.dimensions, manifest.pieces, manifest.codes)
+    numbers = (
+        manifest.dimensions, manifest.pieces, manifest.codes, manifest.stride, manifest.question, manifest.answer
+    )  # fmt: skip
     texts = (manifest.name, manifest.kind, manifest.query, manifest.passage, manifest.similarity)
     if not (all(type(n) is int and n >= 0 for n in numbers) and all(isinstance(text, str) for text in texts)):
-        fact = "dimensions and pieces have to be whole numbers, and name, query and passage texts"
+        fact = "dimensions, pieces and the like have to be whole numbers, and name, query and passage texts"
         raise CaprError(f"{folder / 'manifest.json'} cannot be understood: {fact}. Fix: {FIX}.")
     if manifest.pieces < LEAST:
         raise CaprError(f"{folder / 'manifest.json'} has pieces {manifest.pieces}. Fix: at least {LEAST}.")
+    shares = (manifest.temperature, manifest.bias, manifest.threshold)
+    if not all(type(n) in (int, float) and math.isfinite(n) for n in shares) or manifest.temperature <= 0:
+        fact = "temperature, bias and threshold have to be numbers, the first above 0"
+        raise CaprError(f"{folder / 'manifest.json'} cannot be understood: {fact}. Fix: {FIX}.")
     if manifest.kind not in KINDS:
         raise CaprError(f"{folder / 'manifest.json'} has kind {manifest.kind!r}. Fix: use {', '.join(KINDS)}.")
     return manifest

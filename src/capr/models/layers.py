@@ -21,3 +21,10 @@ def cut(encoder: Any, layers: int) -> Any:
     smaller.encoder.layer = nn.ModuleList(smaller.encoder.layer[i] for i in keep)
     smaller.config.num_hidden_layers = layers
     return smaller
+
+
+def cut_inside(model: Any, layers: int) -> None:
+    """Leaves so many layers of the encoder in a model that has a head on it."""
+    name = model.base_model_prefix
+    setattr(model, name, cut(getattr(model, name), layers))
+    model.config.num_hidden_layers = layers

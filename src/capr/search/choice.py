@@ -85,6 +85,6 @@ class Choice(Generic[Model]):
 
 
 def shipped(kind: str) -> Path:
-    """The folder of the `encoder` or the `ranker` that ships, or that takes its place."""
+    """The folder of the `encoder`, the `ranker` or the `reader` that ships, or that takes its place."""
     instead = os.environ.get(WEIGHTS)
     return (Path(instead) if instead else Path(str(files("capr").joinpath("weights")))) / kind

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,18 +17,22 @@ from capr.annotate.mentions import Annotator, annotator
 from capr.documents import CaprError, Document, Notice, Problem, read
 from capr.index import Discourse, EmbeddedIndex, Encoder, Filters, Grain, Prepared, Stats
 from capr.index.digest import as_text, digest
-from capr.index.filters import clean, field_name
+from capr.index.filters import ID, Condition, clean, field_name
 from capr.index.verify import Check, verify
+from capr.search import asking
+from capr.search.answers import Answers
 from capr.search.conditions import about_entities, passed_by_none, resolved
 from capr.search.curve import Curve, headings_of, scored
 from capr.search.encode import encode_passages, encode_sentences
 from capr.search.fusion import DEFAULT
 from capr.search.hit import Results
-from capr.search.models import NONE, Models
+from capr.search.models import NONE, Models, answer_reader
 from capr.search.pair import pair_of
+from capr.search.paragraphs import WHOLE, every, found_by
 from capr.search.parse import Parser
 from capr.search.passages import Options, PassageSearch, same_model
 from capr.search.prepare import discoursed, encoded, prepared
+from capr.search.reader import AnswerReader
 from capr.search.rerank import Ranker
 
 BATCH = 256  # passages that are encoded and kept at once
@@ -72,6 +77,7 @@ class Library:
         ranker: re-ranks the best candidates: a folder, a `Ranker`, or "none"; if not given, the one that ships.
         discourse: gives sentences vectors: a folder, a `Discourse`, or "none"; if not given, the one that the library
             remembers.
+        reader: reads answers: a folder, an `AnswerReader`, or "none"; if not given, the one that ships.
         vocabulary: with names of your own.
 
     Example:
@@ -91,11 +97,12 @@ class Library:
         encoder: Encoder | str | os.PathLike[str] | None = None,
         ranker: Ranker | str | os.PathLike[str] | None = None,
         discourse: Discourse | str | os.PathLike[str] | None = None,
+        reader: AnswerReader | str | os.PathLike[str] | None = None,
         vocabulary: Vocabulary | None = None,
     ) -> None:
         self.path = Path(path)
         self.vocabulary = vocabulary or Vocabulary.load()
-        self.models = Models(self.path, encoder, ranker, discourse)
+        self.models = Models(self.path, encoder, ranker, discourse, reader)
         self._index: EmbeddedIndex | None = None
 
     def __enter__(self) -> Library:
@@ -384,6 +391,53 @@ class Library:
         sentences = scored(list(known.values()), discourse.query(entity, aspect))
         headings = headings_of([stored.entry.passage for stored in passages])
         return Curve(whole, entity, aspect, sentences, headings, discourse.threshold)
+
+    # --- asking ---
+
+    def ask(
+        self,
+        question: str,
+        document: str | None = None,
+        *,
+        filters: Filters | Mapping[str, Any] | Iterable[str] | str | None = None,
+        top: int = 3,
+        reader: AnswerReader | str | os.PathLike[str] | None = None,
+        threshold: float | None = None,
+        passages: int = asking.PASSAGES,
+    ) -> Answers:
+        """Reads the answers to a question out of one document, out of those that pass the filters, or out of all.
+
+        A document that is named is read from its first passage to its last, and so are those that pass filters, if they
+        have few pages. Otherwise passages are searched for, and the first ones are read. Answers are ranked by the
+        confidence of the reader, whatever the search said.
+
+        Args:
+            question: in plain words; operators mean nothing here.
+            document: the id of the only one to read.
+            filters: what passages have to pass, as in `search`.
+            top: how many answers, at most.
+            reader: instead of the one that the library was opened with: a folder or an `AnswerReader`.
+            threshold: the confidence from which on an answer counts; if not given, that of the reader.
+            passages: how many to read, at most, where they are searched for.
+
+        Raises:
+            CaprError: there is no question, no such document or no reader.
+        """
+        begun = time.perf_counter()
+        options = asking.Options(top, threshold, passages)
+        asked = asking.checked(question)
+        model = self.models.reader if reader is None else answer_reader(reader)
+        chosen, most = self._filters(filters), float(WHOLE)
+        if document is not None:
+            chosen &= Filters((Condition(ID, frozenset((self.document(document).id,))),))
+            most = math.inf
+        paragraphs = every(self.index, chosen, most)
+        notices = tuple(passed_by_none(chosen, self.index)) if paragraphs == [] else ()
+        if paragraphs is None:
+            results = self.search(asking.as_query(asked), passages, filters=chosen)
+            paragraphs, notices = list(found_by(results, self.index)), results.notices
+        gazetteer = annotator(False, self.vocabulary).gazetteer
+        return asking.answered(asked, paragraphs, model, options, gazetteer, notices, begun)
 
     def _document_filters(self, given: Filters | Mapping[str, Any] | Iterable[str] | None) -> Filters:
         filters = self._filters(given)

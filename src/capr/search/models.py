@@ -12,9 +12,10 @@ from capr.index import Discourse, Encoder, Grain, Index, OnnxEncoder
 from capr.index.discourse import load_discourse
 from capr.index.onnx import any_manifest
 from capr.search.choice import NONE, SHIPPED, Choice, shipped
+from capr.search.reader import AnswerReader
 from capr.search.rerank import OnnxPoly, OnnxRanker, Ranker
 
-__all__ = ["NONE", "SHIPPED", "Models", "load_encoder", "load_model", "load_ranker", "shipped"]
+__all__ = ["NONE", "SHIPPED", "Models", "answer_reader", "load_encoder", "load_model", "load_ranker", "shipped"]
 
 
 class Models:
@@ -25,6 +26,7 @@ class Models:
         encoder: given by the user: a folder, an `Encoder`, or "none".
         ranker: given by the user: a folder, a `Ranker`, or "none".
         discourse: given by the user: a folder, a `Discourse`, or "none".
+        reader: given by the user: a folder, an `AnswerReader`, or "none".
     """
 
     def __init__(
@@ -33,8 +35,9 @@ class Models:
         encoder: Encoder | str | os.PathLike[str] | None,
         ranker: Ranker | str | os.PathLike[str] | None,
         discourse: Discourse | str | os.PathLike[str] | None = None,
+        reader: AnswerReader | str | os.PathLike[str] | None = None,
     ) -> None:
-        self._folder, self._given_ranker = folder, ranker
+        self._folder, self._given_ranker, self._given_reader = folder, ranker, reader
         self._encoder = Choice(folder, Grain.PASSAGES, encoder, load_encoder)
         self._discourse = Choice(folder, Grain.SENTENCES, discourse, _load_discourse)
 
@@ -48,13 +51,18 @@ class Models:
             return _shipped_ranker(shipped("ranker")) if shipped("ranker").is_dir() else None
         return load_ranker(given) if isinstance(given, str | os.PathLike) else given
 
+    @cached_property
+    def reader(self) -> AnswerReader:
+        """The reader of answers that was given, else the one that ships."""
+        return answer_reader(self._given_reader)
+
     def with_encoder(self, encoder: Encoder | str | os.PathLike[str]) -> Models:
         """The same with another encoder."""
-        return Models(self._folder, encoder, self._given_ranker, self._discourse.given)
+        return Models(self._folder, encoder, self._given_ranker, self._discourse.given, self._given_reader)
 
     def with_discourse(self, discourse: Discourse | str | os.PathLike[str]) -> Models:
         """The same with another discourse model."""
-        return Models(self._folder, self._encoder.given, self._given_ranker, discourse)
+        return Models(self._folder, self._encoder.given, self._given_ranker, discourse, self._given_reader)
 
     def wants_ranker(self, mode: str) -> bool:
         """Whether a search re-ranks if nobody says: by one that was given; by the one that ships if hybrid."""
@@ -142,6 +150,25 @@ def _shipped_encoder(folder: Path) -> OnnxEncoder:
 
 
 _shipped_ranker = lru_cache(maxsize=2)(load_ranker)
+
+
+def answer_reader(given: AnswerReader | str | os.PathLike[str] | None) -> AnswerReader:
+    """The reader of answers of a folder, or the one that ships; there has to be one."""
+    if given == NONE:
+        raise CaprError('there is nobody to read answers, since the reader is "none". Fix: leave that out.')
+    if given is None:
+        if not shipped("reader").is_dir():
+            fix = "name the folder of one (--reader FOLDER)"
+            raise CaprError(f"there is no reader of answers in {shipped('reader')}. Fix: {fix}.")
+        return _loaded_reader(shipped("reader"))
+    return _loaded_reader(Path(given)) if isinstance(given, str | os.PathLike) else given
+
+
+@lru_cache(maxsize=2)
+def _loaded_reader(folder: Path) -> AnswerReader:
+    from capr.search.reader import load_reader
+
+    return load_reader(folder)
 
 
 def load_encoder(given: Encoder | str | os.PathLike[str] | None) -> Encoder | None:

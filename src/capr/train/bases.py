@@ -38,6 +38,13 @@ def load_classifier(base: str) -> Any:
     return _loaded(AutoModelForSequenceClassification, base, num_labels=1, ignore_mismatched_sizes=True)
 
 
+def load_answerer(base: str) -> Any:
+    """An encoder with a head that gives two scores for each word piece."""
+    from transformers import AutoModelForQuestionAnswering
+
+    return _loaded(AutoModelForQuestionAnswering, base, num_labels=2, ignore_mismatched_sizes=True)
+
+
 def _loaded(kind: Any, base: str, **options: Any) -> Any:
     from transformers.utils import logging
 
@@ -170,7 +177,7 @@ class Reader:
                         arrays["token_type_ids"][number, place : place + len(row[kind])] = self._types[kind]
                     place += len(row[kind])
             arrays["attention_mask"][number, :place] = 1
-        return self._moved(arrays)
+        return self.moved(arrays)
 
     def read_parts(
         self, texts: Sequence[str] | Sequence[tuple[str, str]], pieces: int, size: int = 128
@@ -204,9 +211,9 @@ class Reader:
             arrays["input_ids"][row, : len(found.ids)] = found.ids
             arrays["attention_mask"][row, : len(found.ids)] = 1
             arrays["inside"][row, : len(found.ids)] = found.inside
-        return self._moved(arrays)
+        return self.moved(arrays)
 
-    def _moved(self, arrays: dict[str, Any]) -> dict[str, Tensor]:
+    def moved(self, arrays: dict[str, Any]) -> dict[str, Tensor]:
         """Arrays as tensors on the device."""
         tensors = {name: torch.from_numpy(array) for name, array in arrays.items()}
         if self.device == "cuda":

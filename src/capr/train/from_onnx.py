@@ -11,7 +11,9 @@ from torch import Tensor
 
 from capr.documents import CaprError
 
-INSIDE = ("model.passage_encoder.", "model.classifier.")  # what `capr.train.retrieval` exports
+INSIDE = ("model.passage_encoder.", "model.classifier.", "model.answerer.")  # what `capr.train` exports
+HEADS = ("classifier.", "pooler.")
+NEW = "qa_outputs."  # which a ranker that becomes a reader does not have
 STEPS = 4  # between a product and its bias: a cast, and products with scales
 
 
@@ -36,9 +38,9 @@ def load(kind: Any, folder: Path, **options: Any) -> Any:
     found = {name.removeprefix(prefix): weight for name, weight in found.items()}
     if any(name.startswith(prefix) for name in wanted):
         found = {prefix + name if prefix + name in wanted else name: weight for name, weight in found.items()}
-    missing = model.load_state_dict(found, strict=False).missing_keys
+    missing = [name for name in model.load_state_dict(found, strict=False).missing_keys if not name.startswith(NEW)]
     if encoder:  # which has no head
-        missing = [name for name in missing if not name.removeprefix(prefix).startswith(("classifier.", "pooler."))]
+        missing = [name for name in missing if not name.removeprefix(prefix).startswith(HEADS)]
     if missing:
         fix = "name a folder that capr train has made of a BERT, or a Hugging Face checkpoint"
         raise CaprError(f"{folder / 'model.onnx'} has no {missing[0]}. Fix: {fix}.")

@@ -6,6 +6,7 @@ import copy
 import math
 import os
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import distributed
+from torch import Tensor, distributed, nn
 
 from capr.documents import CaprError
 from capr.train.objectives import Batch, List, Objective, autocast, validated
@@ -83,19 +84,27 @@ def fit(
     return _Fit(objective, schedule, validation, folder, progress).run(resume)
 
 
-class _Fit:
-    """One run."""
+class Loop(ABC):
+    """One run: what is learned, and how well, is for a subclass to say.
+
+    Args:
+        model: that learns.
+        epoch_steps: steps in an epoch.
+        schedule: how long and how fast.
+        folder: for the checkpoint; None for none.
+        progress: is told how it goes.
+    """
+
+    smaller = ""  # what else, besides a batch, can be made smaller where memory is short
 
     def __init__(
-        self, objective: Objective, schedule: Schedule, validation: tuple[Pairs, Sequence[List]] | None,
-        folder: Path | None, progress: Callable[[Report], None],
+        self, model: nn.Module, epoch_steps: int, schedule: Schedule, folder: Path | None,
+        progress: Callable[[Report], None],
     ) -> None:  # fmt: skip
-        self.objective, self.schedule, self.validation = objective, schedule, validation
-        self.progress, self.folder = progress, folder
+        self.schedule, self.progress, self.folder = schedule, progress, folder
         self.rank, self.ranks = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
-        self.model = objective.model.to(schedule.device).train()
-        self.groups = objective.pairs.by_passage()
-        self.epoch_steps = max(1, len(self.groups) // schedule.batch)
+        self.model = model.to(schedule.device).train()
+        self.epoch_steps = epoch_steps
         self.steps = schedule.epochs * self.epoch_steps
         decayed = [p for p in self.model.parameters() if p.ndim > 1]
         others = [p for p in self.model.parameters() if p.ndim <= 1]
@@ -110,6 +119,21 @@ class _Fit:
         self.best: dict[str, float] = {}
         self.best_weights: dict[str, Any] | None = None
         self.step = self.worse = 0
+
+    @abstractmethod
+    def made(self, step: int) -> Any:
+        """The batch of a step; the same whenever it is asked for."""
+
+    @abstractmethod
+    def loss(self, batch: Any) -> Tensor: ...
+
+    @abstractmethod
+    def scored(self) -> dict[str, float] | None:
+        """How well the model does, the measures that decide first; None to train to the end."""
+
+    @abstractmethod
+    def settings(self) -> dict[str, Any]:
+        """What has to be the same to go on; how fast and in how large steps may change."""
 
     def run(self, resume: bool) -> dict[str, float]:
         torch.manual_seed(self.schedule.seed)
@@ -138,14 +162,14 @@ class _Fit:
         self.model.eval()
         return self.best
 
-    def _step(self, batch: Batch) -> float:
+    def _step(self, batch: Any) -> float:
         torch.manual_seed(hash((self.schedule.seed, self.step, self.rank)) % 2**31)  # resumed, it drops out the same
         try:
             with autocast(self.schedule.device):
-                loss = self.objective.loss(batch)
+                loss = self.loss(batch)
             self.scaler.scale(loss).backward()
         except torch.OutOfMemoryError as error:
-            fix = f"--resume with a smaller --batch than {self.schedule.batch}, fewer --negatives or shorter --pieces"
+            fix = f"--resume with a smaller --batch than {self.schedule.batch}{self.smaller}"
             raise CaprError(
                 f"the GPU has no memory left in step {self.step + 1:,}; {self._kept()}. Fix: {fix}."
             ) from error
@@ -170,47 +194,27 @@ class _Fit:
         self.step += 1
         return value
 
-    def _batches(self, start: int) -> Iterator[Batch]:
+    def _batches(self, start: int) -> Iterator[Any]:
         """From a step on, each prepared while the one before is learned."""
-        schedule = self.schedule
-
-        def chosen(step: int) -> list[Draw]:
-            epoch, place = divmod(step, self.epoch_steps)
-            order = self._order(epoch)[place * schedule.batch : (place + 1) * schedule.batch]
-            draw = random.Random(f"{schedule.seed} {step}")
-            return [draw.choice(self.groups[i]) for i in order][self.rank :: self.ranks]
-
-        def made(step: int) -> Batch:
-            return self.objective.batch(chosen(step), random.Random(f"{schedule.seed} {step} {self.rank}"))
-
         with ThreadPoolExecutor(1) as threads:
-            ahead = [threads.submit(made, step) for step in range(start, min(start + 2, self.steps))]
+            ahead = [threads.submit(self.made, step) for step in range(start, min(start + 2, self.steps))]
             for step in range(start, self.steps):
                 batch = ahead.pop(0).result()
                 if step + 2 < self.steps:
-                    ahead.append(threads.submit(made, step + 2))
+                    ahead.append(threads.submit(self.made, step + 2))
                 yield batch
 
-    def _order(self, epoch: int) -> list[int]:
-        order = list(range(len(self.groups)))
-        random.Random(f"{self.schedule.seed} epoch {epoch}").shuffle(order)
-        return order
-
     def _validate(self) -> dict[str, float] | None:
-        if self.validation is None:
+        scores = self.scored()
+        if scores is None:
             return None
-        scores = validated(self.objective, *self.validation)
-        if (scores["R@1"], scores["R@5"]) > (self.best.get("R@1", -1), self.best.get("R@5", -1)):
+        deciding = list(scores)[:2]
+        if [scores[name] for name in deciding] > [self.best.get(name, -1) for name in deciding]:
             self.best, self.worse = scores, 0
             self.best_weights = copy.deepcopy(self.model.state_dict())
         else:
             self.worse += 1
         return scores
-
-    def _settings(self) -> dict[str, Any]:
-        """What has to be the same to go on; how fast and in how large steps may change."""
-        simple = {name: value for name, value in vars(self.model).items() if isinstance(value, str | float)}
-        return {"seed": self.schedule.seed, "passages": len(self.groups), "model": repr(self.model), **simple}
 
     def _save(self) -> None:
         if self.folder is None or self.rank:
@@ -218,7 +222,7 @@ class _Fit:
         self.folder.mkdir(parents=True, exist_ok=True)
         part = self.folder / f"{CHECKPOINT}.part"
         kept = {
-            "settings": self._settings(), "step": self.step, "steps": self.steps, "worse": self.worse,
+            "settings": self.settings(), "step": self.step, "steps": self.steps, "worse": self.worse,
             "model": self.model.state_dict(), "optimizer": self.optimizer.state_dict(),
             "best": self.best, "best_weights": self.best_weights,
         }  # fmt: skip
@@ -234,7 +238,7 @@ class _Fit:
         except Exception as error:  # of a file that was cut off or changed
             fix = "start anew without --resume"
             raise CaprError(f"{path} is damaged ({type(error).__name__}). Fix: {fix}.") from error
-        if kept["settings"] != self._settings():
+        if kept["settings"] != self.settings():
             fix = "use the same settings and documents, or start anew without --resume"
             raise CaprError(f"{path} is of a run with other settings. Fix: {fix}.")
         self.model.load_state_dict(kept["model"])
@@ -249,3 +253,40 @@ class _Fit:
     def _kept(self) -> str:
         path = (self.folder or Path()) / CHECKPOINT
         return f"the last checkpoint is {path}" if self.folder and path.is_file() else "there is no checkpoint yet"
+
+
+class _Fit(Loop):
+    """A run of a bi-, poly- or cross-encoder."""
+
+    smaller = ", fewer --negatives or shorter --pieces"
+
+    def __init__(
+        self, objective: Objective, schedule: Schedule, validation: tuple[Pairs, Sequence[List]] | None,
+        folder: Path | None, progress: Callable[[Report], None],
+    ) -> None:  # fmt: skip
+        self.objective, self.validation = objective, validation
+        self.groups = objective.pairs.by_passage()
+        super().__init__(objective.model, max(1, len(self.groups) // schedule.batch), schedule, folder, progress)
+
+    def made(self, step: int) -> Batch:
+        schedule = self.schedule
+        epoch, place = divmod(step, self.epoch_steps)
+        order = self._order(epoch)[place * schedule.batch : (place + 1) * schedule.batch]
+        draw = random.Random(f"{schedule.seed} {step}")
+        chosen: list[Draw] = [draw.choice(self.groups[i]) for i in order][self.rank :: self.ranks]
+        return self.objective.batch(chosen, random.Random(f"{schedule.seed} {step} {self.rank}"))
+
+    def loss(self, batch: Batch) -> Tensor:
+        return self.objective.loss(batch)
+
+    def scored(self) -> dict[str, float] | None:
+        return None if self.validation is None else validated(self.objective, *self.validation)
+
+    def settings(self) -> dict[str, Any]:
+        simple = {name: value for name, value in vars(self.model).items() if isinstance(value, str | float)}
+        return {"seed": self.schedule.seed, "passages": len(self.groups), "model": repr(self.model), **simple}
+
+    def _order(self, epoch: int) -> list[int]:
+        order = list(range(len(self.groups)))
+        random.Random(f"{self.schedule.seed} epoch {epoch}").shuffle(order)
+        return order

@@ -19,7 +19,7 @@ from torch.nn import Module
 from capr.documents import CaprError
 from capr.models.bi import BiEncoder, Side
 from capr.models.cross import CrossEncoder, Pair
-from capr.models.layers import cut
+from capr.models.layers import cut, cut_inside
 from capr.models.long import LongEncoder
 from capr.models.poly import PolyEncoder, Query, Tokens
 from capr.search.models import shipped
@@ -160,7 +160,7 @@ def build(pairs: Pairs, recipe: Recipe, reading: Reading, device: str) -> Object
     if recipe.kind == "cross":
         classifier = load_classifier(base)
         if recipe.layers:
-            _cut_inside(classifier, recipe.layers)
+            cut_inside(classifier, recipe.layers)
         reader = Reader(tokenizer, classifier, device)
         teachers = [load_teacher(teacher, device) for teacher in recipe.teachers]
         return CrossObjective(CrossEncoder(classifier), pairs, reader, reading, teachers, recipe.hard)
@@ -229,13 +229,6 @@ def load_teacher(folder: str, device: str) -> CrossObjective:
     pieces = json.loads((Path(folder) / "manifest.json").read_text("utf-8"))["pieces"]
     model = CrossEncoder(classifier).to(device).eval()
     return CrossObjective(model, Pairs([], []), reader, Reading(pieces=pieces))
-
-
-def _cut_inside(classifier: Any, layers: int) -> None:
-    """Leaves so many layers of the encoder in a classifier."""
-    name = classifier.base_model_prefix
-    setattr(classifier, name, cut(getattr(classifier, name), layers))
-    classifier.config.num_hidden_layers = layers
 
 
 def keep(objective: Objective, recipe: Recipe, out: Path) -> None:

@@ -1,0 +1,182 @@
+"""`capr evaluate reports`: does a reader find the answer in a long report, and know when there is none?"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich import box
+from rich.table import Table
+
+from capr.cli import inputs
+from capr.documents import CaprError
+
+if TYPE_CHECKING:
+    from capr.evaluate.reports import Measured
+    from capr.search.reader import AnswerReader
+    from capr.segment import Paragraphs
+    from capr.supervise.reports import Report
+
+SAMPLES = "samples"
+SHIPPED = "reader"
+COLUMNS = {
+    "P@1": "P@1", "P@2": "P@2", "P@3": "P@3", "Oracle-QA EM": "orac. EM", "Oracle-QA F1": "F1",
+    "PR-QA EM": "PR EM", "PR-QA F1": "F1", "answered": "answ.", "refused": "refu.", "ECE": "ECE",
+}  # fmt: skip
+
+
+def command(
+    data: Annotated[
+        list[str],
+        typer.Option("--data", metavar="FILE", help="SQuAD JSON, emrQA's data.json, or samples; may be repeated."),
+    ],
+    model: Annotated[
+        list[str] | None,
+        typer.Option("--model", metavar="FOLDER", help="A reader; may be repeated, to compare. reader if not given."),
+    ] = None,
+    cut: Annotated[str | None, typer.Option("--cut", help="heading (if not given), uniform or whole.")] = None,
+    length: Annotated[
+        int, typer.Option("--length", min=0, help="Characters in a paragraph, on average; 1000 if uniform.")
+    ] = 0,
+    lengths: Annotated[
+        str | None, typer.Option("--lengths", help="Several, with commas between: by heading and uniformly.")
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option("--plot", metavar="FILE", help="Draw measures over lengths, or the reliability: .png or .svg."),
+    ] = None,
+    per_question: Annotated[
+        Path | None, typer.Option("--per-question", metavar="FILE", help="Write what came of each as JSON Lines.")
+    ] = None,
+    part: Annotated[str, typer.Option("--part", help="all, or test: a fifth of the reports, by their ids.")] = "all",
+    limit: Annotated[int, typer.Option("--limit", min=0, help="Ask only so many questions; 0 for all.")] = 0,
+    as_json: inputs.Json = False,
+) -> None:
+    """Read answers out of whole reports: paragraph retrieval, Oracle-QA and PR-QA of the paragraph-QA paper.
+
+    Without --length, headings that are commonly known open paragraphs; with it, those that are frequent enough in the
+    data, so that paragraphs come to that length.
+
+    Example: capr evaluate reports --data samples
+    """
+    wanted = _lengths(lengths)
+    _check(cut, length, wanted, part, plot)
+    counted, reports = _reports(data, part, limit)
+    readers = [_reader(name) for name in model or [SHIPPED]]
+    if wanted:
+        from capr.evaluate.reports import over_lengths
+
+        with inputs.progress("questions") as progress:
+            cuts = (cut,) if cut else ("heading", "uniform")
+            measured = over_lengths(readers, reports, wanted, cuts, counted, progress)
+    else:
+        measured = _measured(readers, reports, _paragraphs(cut or "heading", length, counted))
+    if per_question:
+        _write(per_question, measured)
+    if plot:
+        from capr.evaluate.report_plots import plot_lengths, plot_reliability
+
+        (plot_lengths if wanted else plot_reliability)(plot, measured)
+    if as_json:
+        for one in measured:
+            print(json.dumps(one.as_json()))
+    else:
+        _show(measured, reports, len(readers))
+
+
+def _check(cut: str | None, length: int, wanted: list[int], part: str, plot: Path | None) -> None:
+    from capr.segment.paragraphs import CUTS
+
+    if cut is not None and cut not in CUTS:
+        raise CaprError(f"--cut knows no {cut!r}. Fix: use {', '.join(CUTS)}.")
+    if part not in ("all", "test"):
+        raise CaprError(f"--part knows no {part!r}. Fix: use all or test.")
+    if cut == "whole" and (length or wanted):
+        raise CaprError("--cut whole has no length. Fix: leave out --length and --lengths.")
+    if length and wanted:
+        raise CaprError("--length and --lengths exclude each other. Fix: leave out one of them.")
+    if plot:
+        from capr.evaluate.plots import suits
+
+        suits(plot)
+
+
+def _lengths(given: str | None) -> list[int]:
+    parts = [part.strip() for part in given.split(",")] if given else []
+    if not all(part.isdecimal() and int(part) > 0 for part in parts):
+        raise CaprError(f"--lengths {given!r} is no list of numbers. Fix: write --lengths 200,400,800.")
+    return [int(part) for part in parts]
+
+
+def _reports(data: list[str], part: str, limit: int) -> tuple[list[Report], list[Report]]:
+    """The reports whose headings are counted, and those that are asked: others, where only a part is tested."""
+    from capr.evaluate.reports import limited
+    from capr.supervise.reports import of_samples, reports, split
+
+    found = of_samples() if SAMPLES in data else []
+    files = [name for name in data if name != SAMPLES]
+    if files:
+        source = inputs.Documents(files, "squad", None, False, False)
+        found += reports(source.documents())
+    train, test = split(found)
+    asked = limited(test if part == "test" else found, limit)
+    if not asked:
+        fix = "name SQuAD JSON, emrQA's data.json or samples with --data" + (", or test on all" if found else "")
+        raise CaprError(f"the data have no question to ask. Fix: {fix}.")
+    return (train or found) if part == "test" else found, asked
+
+
+def _reader(name: str) -> AnswerReader:
+    from capr.search.reader import load_reader
+
+    return load_reader(name)
+
+
+def _paragraphs(cut: str, length: int, counted: list[Report]) -> Paragraphs:
+    from capr.segment.paragraphs import LENGTH, Paragraphs
+
+    if length and cut == "heading":
+        return Paragraphs.of_length(cut, length, [report.document for report in counted])
+    return Paragraphs(cut, length or LENGTH)
+
+
+def _measured(readers: list[AnswerReader], reports: list[Report], paragraphs: Paragraphs) -> list[Measured]:
+    from capr.evaluate.reports import measure
+
+    found = []
+    for reader in readers:
+        with inputs.progress("questions") as progress:
+            found.append(measure(reader, reports, paragraphs, progress=progress))
+    return found
+
+
+def _write(path: Path, measured: list[Measured]) -> None:
+    with path.open("w", encoding="utf-8") as file:
+        for one in measured:
+            for outcome in one.outcomes:
+                line = {"model": one.reader, "cut": one.cut, "length": one.wanted, **outcome.as_json()}
+                file.write(json.dumps(line, ensure_ascii=False) + "\n")
+
+
+def _show(measured: list[Measured], reports: list[Report], readers: int) -> None:
+    from capr.supervise.reports import count
+
+    asked, without = count(reports)
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    names = [name for name in COLUMNS if any(name in one.measures for one in measured)]
+    if readers > 1:
+        table.add_column("model", overflow="fold")
+    table.add_column("cut", no_wrap=True)
+    for label in ("length", *(COLUMNS[name] for name in names)):
+        table.add_column(label, justify="right", no_wrap=True)
+    for one in measured:
+        values = [f"{100 * one.measures[name]:.1f}" for name in names]
+        table.add_row(*([one.reader] if readers > 1 else []), one.cut, f"{one.length:,.0f}", *values)
+    console = inputs.terminal()
+    console.print(
+        f"{inputs.counted(asked, 'question')}, {without:,} without an answer, "
+        f"about {inputs.counted(len(reports), 'report')}, in %"
+    )
+    console.print(table)

@@ -1,0 +1,89 @@
+"""Dates and durations: of admission, of an operation, of a diagnosis, how long a problem has lasted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from capr.documents import Span
+from capr.supervise.facts.note import PROBLEMS, Fact, Note, plain, trimmed
+
+MONTH = r"(?:January|February|March|April|May|June|July|August|September|October|November|December)"
+DATE = (
+    r"(?:\[\*\*\d{4}-\d{1,2}-\d{1,2}\*\*\]|\d{1,2}/\d{1,2}/\d{2,4}|\d{4}-\d{1,2}-\d{1,2}|"
+    rf"{MONTH}\s+\d{{1,2}}(?:st|nd|rd|th)?,?\s+\d{{4}}|\d{{1,2}}\s+{MONTH}\s+\d{{4}}|{MONTH}(?:\s+of)?,?\s+\d{{4}}|"
+    r"(?<!\d)(?:19|20)\d\d(?![\d/-]))"
+)
+LABELLED = re.compile(
+    rf"^[ \t]*(?:(admission date|date of admission|date admitted)|(discharge date|date of discharge)|"
+    rf"(date of (?:surgery|procedure|operation)|(?:surgery|procedure|operation) date))\s*:\s*({DATE})",
+    re.IGNORECASE | re.MULTILINE,
+)
+DISCHARGE = re.compile(rf"\bdischarge date\s*:\s*({DATE})", re.IGNORECASE)  # mostly on the line of the admission
+KINDS = ("admitted", "discharged", "operated")
+DIAGNOSED = re.compile(
+    r"[\s,(]+(?:which\s+)?(?:was\s+)?(?:first\s+|initially\s+|originally\s+)?"
+    rf"(?:diagnosed|dx'?d?|found)\s*(?:in|on)?\s+({DATE})",
+    re.IGNORECASE,
+)
+DIAGNOSED_WITH = re.compile(r"\bdiagnosed\s+with\s+(?:an?\s+|the\s+)?", re.IGNORECASE)
+WHEN = re.compile(rf"\s+(?:in|on)\s+({DATE})", re.IGNORECASE)
+OPERATION = re.compile(
+    r"\b((?:(?:right|left|bilateral|total|partial|laparoscopic|radical|open|knee|hip|aortic valve|mitral valve|"
+    r"cataract|carotid|rotator cuff|hernia|inguinal|umbilical|ACL|lumbar|cervical|cardiac|breast|"
+    r"abdominal|vaginal)\s+){0,3}(?:\w{3,}ectomy|\w{3,}plasty|\w{3,}ostomy|craniotomy|CABG|bypass surgery|"
+    r"cesarean section|c-section|(?:hip|knee|valve|shoulder) replacement|(?:hernia|ACL|rotator cuff) repair|"
+    rf"fusion|cataract surgery|pacemaker placement|stent placement))\s*(?:,|in|on|\()\s*({DATE})",
+    re.IGNORECASE,
+)
+COUNT = r"(?:\d+(?:\s?(?:-|to)\s?\d+)?|an?|one|two|three|four|five|six|seven|eight|nine|ten|twelve|several|a few)"
+LASTING = rf"{COUNT}[\s-]+(?:days?|weeks?|months?|years?|hours?)"
+LASTED = re.compile(
+    rf"\s+for\s+(?:the\s+)?(?:past|last|about|approximately|over)?\s*(?:the\s+)?({LASTING})(?!\w|\s*(?:ago|of)\b)",
+    re.IGNORECASE,
+)
+HISTORY_OF = re.compile(
+    rf"(?<![\w-])({LASTING})\s+history\s+of\s+(?:an?\s+|worsening\s+|progressive\s+)?", re.IGNORECASE
+)
+RETURN = re.compile(
+    r"\b(?:follow(?:ed)?[\s-]?up|return|see (?:him|her|me|us|the patient)(?: back)?)"
+    rf"(?:,?\s+(?:with|to|at|here|in the office|in clinic)\b[^.;,\n\d]{{0,50}}?)?\s+"
+    rf"(in\s+(?:about\s+|approximately\s+)?{LASTING})",
+    re.IGNORECASE,
+)
+
+
+def dates(note: Note) -> Iterator[Fact]:
+    """When something was."""
+    text = note.text
+    for match in LABELLED.finditer(text):
+        kind = KINDS[next(i for i in range(3) if match[i + 1])]
+        yield Fact(kind, "", kind, Span(*match.span(4)))
+    for match in DISCHARGE.finditer(text):
+        yield Fact("discharged", "", "discharged", Span(*match.span(1)))
+    for match in OPERATION.finditer(text):
+        if not re.search(r"\b(?:mother|father|brother|sister)\b", note.sentence(match.start()).of(text), re.IGNORECASE):
+            subject = plain(match[1])
+            yield Fact("operation date", subject, subject, Span(*match.span(2)))
+    for problem in note.problems():
+        if said := DIAGNOSED.match(text, problem.span.end, note.sentence(problem.span.begin).end):
+            yield note.about("diagnosed", problem, Span(*said.span(1)))
+    for match in DIAGNOSED_WITH.finditer(text):
+        found = note.starting_at(match.end(), PROBLEMS)
+        when = WHEN.match(text, found.span.end) if found and not found.family and not found.negated else None
+        if found and when:
+            yield note.about("diagnosed", found, Span(*when.span(1)))
+
+
+def durations(note: Note) -> Iterator[Fact]:
+    """How long a problem has lasted, and when the patient comes back."""
+    text = note.text
+    for problem in note.problems():
+        if match := LASTED.match(text, problem.span.end, note.sentence(problem.span.begin).end):
+            yield note.about("lasted", problem, Span(*match.span(1)))
+    for match in HISTORY_OF.finditer(text):
+        found = note.starting_at(match.end(), PROBLEMS)
+        if found and not found.family:
+            yield note.about("lasted", found, Span(*match.span(1)))
+    for match in RETURN.finditer(text):
+        yield Fact("follow-up", "", "follow-up", trimmed(text, *match.span(1)))

@@ -1,0 +1,350 @@
+"""Asking: exact answers, where they stand, in what context, or that there is none."""
+
+import json
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import capr
+from capr.documents import CaprError, Document, ReadError, Span
+from capr.search import asking, models, paragraphs
+from capr.search.reader import Reading
+
+_spec = spec_from_file_location("fake_reader", Path(__file__).parent / "fake_reader.py")
+fake_reader = module_from_spec(_spec)
+_spec.loader.exec_module(fake_reader)
+FakeReader = fake_reader.FakeReader
+
+NOTE = Document(
+    "n1",
+    "HISTORY: He denies chest pain. Father had asthma.\n\n"
+    "PAST MEDICAL HISTORY: gout, treated in 2001.\n\n"
+    "MEDICATIONS:\nfurosemide 40 mg daily\naspirin 81 mg\n\n"
+    "PLAN: If fever comes back, stop. Go on with furosemide 40 MG daily.\n",
+    "Letter",
+    {"patient": "p1", "date": "2024-05-01"},
+)
+
+
+def ask(question, documents=NOTE, **options):
+    return capr.ask(documents, question, **{"reader": FakeReader(), **options})
+
+
+# --- exact answers ---
+
+
+def test_an_answer_is_a_span_of_its_document_with_all_around_it():
+    answers = ask("81 mg?")
+    (answer,) = answers
+    assert answers.found
+    assert (answers.question, answers.reader, answers.threshold) == ("81 mg?", "fake", 0.5)
+    assert (answers.documents, answers.paragraphs) == (1, 4)
+    assert answer.text == NOTE.text[answer.span.begin : answer.span.end] == "81 mg"
+    assert (answer.document, answer.title, answer.metadata["patient"]) == ("n1", "Letter", "p1")
+    assert answer.headings == ("MEDICATIONS",)
+    assert answer[answer.sentence] == "aspirin 81 mg"
+    assert answer[answer.paragraph] == "MEDICATIONS:\nfurosemide 40 mg daily\naspirin 81 mg"
+    assert answer.confidence == 0.9
+    assert not answer.context
+    assert answers.took > 0
+
+
+def test_the_heading_is_that_of_the_innermost_section():
+    text = "PHYSICAL EXAM:\nVitals: stable.\nLungs: clear to auscultation.\n\nPLAN: Rest.\n"
+    (answer,) = ask("clear", Document("n", text))
+    assert answer.headings[-1] == "Lungs"
+
+
+@given(st.text(alphabet="ab é🩺\n:.", min_size=1, max_size=80), st.data())
+def test_answers_are_never_more_than_their_paragraph(text, data):
+    class Anywhere:
+        name, threshold = "anywhere", 0.5
+
+        def read(self, question, paragraphs, best=1):
+            place = st.integers(-2, 90)
+            return [[Reading(Span(data.draw(place), data.draw(place)), 0.7)] for _ in paragraphs]
+
+    document = Document("n", text)
+    for answer in capr.ask(document, "what?", reader=Anywhere(), top=20):
+        assert answer.text == text[answer.span.begin : answer.span.end]
+        assert answer.text.strip() == answer.text != ""
+        assert answer.paragraph.covers(answer.span)
+        assert answer.sentence.covers(answer.span)
+
+
+def test_answers_are_ranked_by_confidence_and_the_unsure_ones_come_last():
+    answers = ask("81 mg/gout/fever", reader=FakeReader(0.7, 0.15), top=2)
+    assert [(answer.text, answer.confidence) for answer in answers] == [("81 mg", 0.7), ("gout", 0.55)]
+    answers = ask("81 mg/gout/fever", reader=FakeReader(0.7, 0.15))
+    assert [answer.confidence >= answers.threshold for answer in answers] == [True, True, False]
+
+
+def test_unicode_is_counted_in_characters():
+    text = "PLAN: 🩺 Größe 5 µg täglich.\r\nDIÄT: frei."
+    (answer,) = ask("5 µg", Document("n", text))
+    assert (answer.text, answer.span) == ("5 µg", Span(text.index("5"), text.index("5") + 4))
+
+
+# --- no answer ---
+
+
+def test_below_the_threshold_nothing_is_found_but_the_guess_is_there():
+    answers = ask("81 mg", reader=FakeReader(0.3))
+    assert not answers.found
+    assert answers[0].text == "81 mg"
+    assert ask("81 mg", reader=FakeReader(0.3), threshold=0.3).found
+    assert not ask("81 mg", threshold=0.95).found
+    assert not ask("warfarin").found
+
+
+@pytest.mark.parametrize("text", ["", " \n\n "])
+def test_an_empty_report_has_no_answer(text):
+    answers = ask("what?", Document("n", text))
+    assert (answers.found, len(answers), answers.paragraphs) == (False, 0, 0)
+
+
+@pytest.mark.parametrize("question", ["", "  ", "?!"])
+def test_a_question_needs_words(question):
+    with pytest.raises(CaprError, match=r"there is no question\. Fix: "):
+        ask(question)
+
+
+def test_a_question_can_be_too_long():
+    with pytest.raises(CaprError, match=r"1,203 characters, and only 1,000 are read\. Fix: "):
+        ask("why " * 300 + "so?")
+    assert not ask("why " * 249).found
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"top": 0}, "top is 0. Fix: "),
+        ({"top": True}, "top is True. Fix: "),
+        ({"threshold": 1.5}, "the threshold is 1.5. Fix: "),
+        ({"reader": "none"}, 'the reader is "none". Fix: '),
+        ({"reader": None}, "there is no reader of answers in .*Fix: "),
+        ({"document": "n2"}, r"there is no document 'n2'\. Fix: name one that is there \(n1\)"),
+    ],
+)
+def test_what_cannot_be_asked(options, told):
+    with pytest.raises(CaprError, match=told):
+        ask("gout", **options)
+
+
+def test_a_report_of_one_endless_line():
+    words = "lorem ipsum dolor sit " * 45_000
+    text = f"{words}warfarin 5 mg {words[:60_000]}"
+    reader = FakeReader()
+    (answer,) = ask("warfarin 5 mg", Document("n", text), reader=reader)
+    assert answer.span == Span(len(words), len(words) + 13)
+    assert max(map(len, reader.paragraphs)) < 3000
+    blind = "x" * 1_000_000
+    assert not ask("warfarin", Document("n", blind)).found
+
+
+def test_too_much_to_read_is_refused(monkeypatch):
+    monkeypatch.setattr(paragraphs, "MOST", 3)
+    with pytest.raises(CaprError, match=r"more than 3 passages to read\. Fix: .*capr index"):
+        ask("gout")
+
+
+# --- files ---
+
+
+def test_a_file_can_be_asked(tmp_path):
+    (tmp_path / "note.txt").write_text(NOTE.text)
+    (answer,) = ask("81 mg", tmp_path / "note.txt")
+    assert (answer.document, answer.text) == ("note.txt", "81 mg")
+    lines = [{"id": name, "text": f"PLAN: {name} takes {name} mg."} for name in ("7", "8")]
+    (tmp_path / "notes.jsonl").write_text("\n".join(map(json.dumps, lines)) + "\nbroken\n")
+    answers = ask("7 mg/8 mg", str(tmp_path / "notes.jsonl"))
+    assert [answer.document for answer in answers] == ["7", "8"]
+    assert "broken JSON" in answers.notices[0]
+    assert [answer.document for answer in ask("7 mg/8 mg", tmp_path / "notes.jsonl", document="8")] == ["8"]
+
+
+def test_a_binary_file_is_refused(tmp_path):
+    (tmp_path / "scan.bin").write_bytes(bytes(range(256)) * 20)
+    with pytest.raises(ReadError, match=r"scan\.bin: .*Fix: "):
+        ask("what?", tmp_path / "scan.bin")
+    with pytest.raises(CaprError, match="there is no such file"):
+        ask("what?", tmp_path / "nowhere.txt")
+
+
+# --- merging ---
+
+
+def test_the_same_answer_at_several_places_is_one():
+    (answer,) = ask("40 mg/40 MG")
+    assert (answer.text, answer.confidence) == ("40 mg", 0.9)
+    (place,) = answer.places
+    assert (place.document, place.text, place.confidence, place.headings) == ("n1", "40 MG", 0.8, ("PLAN",))
+    assert NOTE[place.span] == place.text
+
+
+def test_places_that_are_unsure_are_none():
+    (answer,) = ask("40 mg/40 MG", reader=FakeReader(0.9, 0.5))
+    assert answer.places == ()
+
+
+def test_of_answers_that_overlap_the_surest_stays():
+    (answer,) = ask("81 mg/aspirin 81/81", top=5)
+    assert (answer.text, answer.places) == ("81 mg", ())
+
+
+def test_the_same_words_about_others_are_other_answers():
+    notes = [Document(name, "PLAN: 40 mg.", "", {"patient": patient}) for name, patient in ("a1", "a1", "b2")]
+    answers = ask("40 mg", [Document(f"{i}", note.text, "", note.metadata) for i, note in enumerate(notes)])
+    assert [(answer.metadata["patient"], len(answer.places)) for answer in answers] == [("1", 1), ("2", 0)]
+
+
+def test_the_same_words_in_another_context_are_another_answer():
+    text = "PLAN: Has asthma. Asthma is bad.\n\nFAMILY HISTORY: asthma."
+    mine, theirs = ask("asthma/Asthma", Document("n", text))
+    assert (mine.text, len(mine.places), *mine.context) == ("asthma", 1)
+    assert (theirs.text, *theirs.context) == ("asthma", "family")
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "equal"),
+    [
+        ("Lasix  40\nmg.", "lasix 40 mg", True),
+        ("(aspirin)", "aspirin,", True),
+        ("1.5 mg", "15 mg", False),
+        (".5 mg", "5 mg", False),
+        ("-5", "5", False),
+        ("e\u0301", "é", True),
+    ],
+)
+def test_what_counts_as_the_same(one, other, equal):
+    assert (asking.normalised(one) == asking.normalised(other)) == equal
+
+
+# --- context ---
+
+
+@pytest.mark.parametrize(
+    ("question", "flags"),
+    [
+        ("chest pain", {"negated": "denies"}),
+        ("He denies chest pain", {"negated": "denies"}),
+        ("asthma", {"family": "Father"}),
+        ("gout", {"historical": "PAST MEDICAL HISTORY"}),
+        ("fever", {"hypothetical": "If"}),
+        ("furosemide 40 mg", {}),
+        ("He denies chest pain. Father had asthma", {}),
+    ],
+)
+def test_the_context_of_an_answer(question, flags):
+    (answer,) = ask(question)
+    assert {flag: cue.words for flag, cue in answer.context.items()} == flags
+
+
+def test_what_is_negated_at_the_end_of_a_long_answer_is_only_a_part():
+    text = "PLAN: as the vegetation was under 2 cm, cultures were clear, and there was no heart failure."
+    (answer,) = ask(text[9:-1], Document("n", text))
+    assert not answer.context
+
+
+# --- JSON ---
+
+
+def test_answers_as_json():
+    record = json.loads(json.dumps(ask("chest pain/40 mg/40 MG").as_json()))
+    assert record.keys() >= {"question", "found", "threshold", "reader", "took", "notices", "answers"}
+    pain, dose = record["answers"]
+    assert pain["context"] == {"negated": {"text": "denies", "begin": 12, "end": 18}}
+    for piece in (pain, pain["sentence"], pain["paragraph"], dose["places"][0]):
+        assert NOTE.text[piece["begin"] : piece["end"]] == piece["text"]
+    assert (dose["confidence"], dose["headings"], dose["metadata"]["date"]) == (0.8, ["MEDICATIONS"], "2024-05-01")
+
+
+# --- libraries ---
+
+NOTES = [
+    NOTE,
+    Document("n2", "PLAN: furosemide 20 mg daily.", "Note", {"patient": "p1", "date": "2023-05-01"}),
+    Document("n3", "PLAN: furosemide 10 mg daily.\n\nDIET: 10 mg salt.", "Note", {"patient": "p2"}),
+    Document("n4", "", "Nothing", {"patient": "p3"}),
+]
+
+
+@pytest.fixture
+def library(opened):
+    filled = opened(encoder="none", reader=FakeReader())
+    filled.add(NOTES)
+    return filled
+
+
+def places(answers):
+    return [(answer.document, answer.text) for answer in answers]
+
+
+def test_a_document_of_a_library_is_read_from_begin_to_end(library):
+    answers = library.ask("chest pain", "n1")
+    assert (places(answers), answers.paragraphs) == ([("n1", "chest pain")], 4)
+    assert answers[0].context["negated"].words == "denies"
+    assert [a.as_json() for a in answers] == [a.as_json() for a in ask("chest pain")]
+    assert places(library.ask("10 mg", "n1")) == []
+    with pytest.raises(CaprError, match="no document 'n9'"):
+        library.ask("gout", "n9")
+    assert library.ask("gout", "n4").paragraphs == 0
+
+
+def test_the_notes_of_a_patient_are_all_read_if_they_are_short(library):
+    answers = library.ask("40 mg/20 mg/10 mg", filters={"patient": "p1"})
+    assert (places(answers), answers.documents, answers.paragraphs) == ([("n1", "40 mg"), ("n2", "20 mg")], 2, 5)
+    assert places(library.ask("40 mg/20 mg", filters=["date=2023"])) == [("n2", "20 mg")]
+    nobody = library.ask("40 mg", filters={"patient": "p9"})
+    assert (len(nobody), nobody.paragraphs) == (0, 0)
+    assert "no document has patient=p9" in nobody.notices[0]
+
+
+def test_of_a_whole_library_is_read_what_a_search_finds(library):
+    answers = library.ask("furosemide 10 mg/furosemide 20 mg", passages=2)
+    assert answers.paragraphs == 2
+    assert places(answers)[0] == ("n3", "furosemide 10 mg")
+    assert library.ask("zebra").paragraphs == 0
+
+
+def test_filters_about_passages_are_left_to_the_search(library):
+    found = library.ask("10 mg", filters={"patient": "p2", "aspect": "diet"})
+    assert [answer.headings for answer in found] == [("DIET",)]
+
+
+def test_long_notes_of_a_patient_are_searched(library, monkeypatch):
+    monkeypatch.setattr("capr.search.library.WHOLE", 100)
+    answers = library.ask("aspirin 81 mg", filters={"patient": "p1"}, passages=1)
+    assert (answers.paragraphs, places(answers)) == (1, [("n1", "aspirin 81 mg")])
+
+
+def test_a_question_has_no_operators(library):
+    answers = library.ask('-zebra "furosemide 10 mg" patient:p2 +daily')
+    assert answers.paragraphs > 0
+    assert asking.as_query('patient:p1 "a b" -x') == "patient p1  a b   x"
+
+
+def test_the_reader_of_a_library(opened, monkeypatch, tmp_path):
+    library = opened(encoder="none")
+    library.add(NOTES)
+    with pytest.raises(CaprError, match=r"there is no reader of answers in .*Fix: .*--reader"):
+        library.ask("gout")
+    assert library.ask("gout", reader=FakeReader()).found
+    monkeypatch.setattr(models, "_loaded_reader", lambda folder: FakeReader(0.1 if folder.name == "low" else 0.9))
+    assert library.ask("gout", reader=tmp_path / "high").found
+    assert not opened(reader=tmp_path / "low").ask("gout").found
+    with pytest.raises(CaprError, match='the reader is "none"'):
+        opened(reader="none").ask("gout")
+    (tmp_path / "reader").mkdir()
+    monkeypatch.setenv("CAPR_WEIGHTS", str(tmp_path))
+    assert opened().ask("gout").found
+
+
+def test_options_of_a_library_are_checked(library):
+    with pytest.raises(CaprError, match=r"passages is 0\. Fix: "):
+        library.ask("gout", passages=0)
+    with pytest.raises(CaprError, match="there is no question"):
+        library.ask(" ")

@@ -1,0 +1,90 @@
+"""Paragraphs for reading: by heading, uniformly, or whole."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from capr.documents import Annotation, CaprError, Document, Span
+from capr.segment.paragraphs import Paragraphs, count_headings, holding
+
+NOTE = Document("1", "Seen today.\n\nALLERGIES:\nNone.\n\nPHYSICAL EXAM:\nLUNGS: Clear.\n\nPLAN:\nRest.\n")
+PIECES = st.lists(
+    st.sampled_from(["PLAN:", "ALLERGIES: none", "\n", "\n\n", "He is well. ", "LUNGS:\n", " "]), max_size=30
+)
+
+
+@given(PIECES.map("".join), st.sampled_from(["heading", "uniform", "whole"]), st.integers(1, 50))
+def test_paragraphs_rebuild_the_text(text, cut, length):
+    document = Document("1", text)
+    found = Paragraphs(cut, length)(document)
+    assert "".join(document[span] for span in found) == (text if text.strip() else "")
+    assert all(span.begin < span.end for span in found)
+    assert Paragraphs(cut, length)(document) == found
+
+
+@given(PIECES.map("".join), st.integers(1, 3))
+def test_paragraphs_by_count_rebuild_the_text(text, threshold):
+    document = Document("1", text)
+    found = Paragraphs("heading", counts=count_headings([document]), threshold=threshold)(document)
+    assert "".join(document[span] for span in found) == (text if text.strip() else "")
+
+
+def test_a_heading_without_a_body_goes_with_what_follows():
+    assert [NOTE[span] for span in Paragraphs()(NOTE)] == [
+        "Seen today.\n\n",
+        "ALLERGIES:\nNone.\n\n",
+        "PHYSICAL EXAM:\nLUNGS: Clear.\n\n",
+        "PLAN:\nRest.\n",
+    ]
+
+
+def test_only_frequent_headings_open_a_paragraph():
+    notes = [NOTE, Document("2", "PLAN: fluids\n"), Document("3", "PLAN: rest\nALLERGIES: none\n")]
+    counts = count_headings(notes)
+    assert (counts["plan"], counts["allergies"]) == (3, 2)
+    for threshold, count in ((1, 5), (2, 3), (3, 2), (4, 1)):
+        assert len(Paragraphs("heading", counts=counts, threshold=threshold)(NOTE)) == count
+
+
+def test_the_threshold_is_found_that_comes_nearest_to_a_length():
+    notes = [NOTE, Document("2", "PLAN: fluids\n"), Document("3", "PLAN: rest\nALLERGIES: none\n")]
+    short, long = (Paragraphs.of_length("heading", length, notes) for length in (1, 1000))
+    assert short.threshold == 1
+    assert long.threshold == 4
+    assert [len(long(note)) for note in notes] == [1, 1, 1]
+    assert Paragraphs.of_length("uniform", 10, notes) == Paragraphs("uniform", 10)
+    assert Paragraphs.of_length("heading", 10, [])(NOTE) == [Span(0, len(NOTE.text))]
+
+
+def test_answers_are_not_cut():
+    answer = Span(NOTE.text.index("ALLERGIES") - 5, NOTE.text.index("None"))
+    for way in (Paragraphs(), Paragraphs("uniform", 8), Paragraphs(counts=count_headings([NOTE]))):
+        assert any(span.covers(answer) for span in way(NOTE, [answer]))
+    assert not any(span.covers(answer) for span in Paragraphs()(NOTE))
+
+
+def test_marks_of_the_source_are_headings():
+    text = "One line only with no breaks at all"
+    marks = tuple(Annotation("section", Span(b, e), {"heading": h}) for b, e, h in ((0, 9, "One"), (9, 35, "Only")))
+    document = Document("1", text, annotations=marks)
+    for way in (Paragraphs(), Paragraphs(counts=count_headings([document]))):
+        assert [document[span] for span in way(document)] == ["One line ", "only with no breaks at all"]
+
+
+@pytest.mark.parametrize("text", ["", " \n\t "])
+def test_a_text_without_words_has_no_paragraphs(text):
+    assert all(Paragraphs(cut)(Document("1", text)) == [] for cut in ("heading", "uniform", "whole"))
+
+
+def test_the_paragraph_that_holds_a_span():
+    cut = Paragraphs("uniform", 10)(NOTE)
+    for position in range(len(NOTE.text)):
+        assert cut[holding(cut, Span(position, position + 1))].begin <= position
+        assert position < cut[holding(cut, Span(position, position + 1))].end
+
+
+def test_unknown_ways_are_refused():
+    with pytest.raises(CaprError, match="Fix: use one of heading, uniform, whole"):
+        Paragraphs("page")
+    with pytest.raises(CaprError, match="Fix: give it at least 1"):
+        Paragraphs("uniform", 0)

@@ -1,0 +1,164 @@
+"""Trains readers on one GPU, and measures each on files that it has not seen.
+
+python tools/reader/train.py REPORTS BASES OUT MODEL…
+
+REPORTS is a folder of files in SQuAD's format, NAME.json.gz, and dev-NAME.json.gz to measure with; BASES a folder with
+the Hugging Face checkpoints ms-marco-MiniLM-L-12-v2 and bge-small-en-v1.5, or one such checkpoint, from which all then
+begin. Each model goes to OUT/MODEL, what is measured to OUT/MODEL/measured.json. A model that another begins with, or
+learns from, has to be there. What is there already is not made again, and a run that was interrupted goes on from its
+last checkpoint. Besides capr itself it needs torch, transformers, onnx, onnxruntime, tokenizers and numpy; what else
+capr imports is not used.
+"""
+
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import json
+import sys
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import ModuleType
+from unittest.mock import MagicMock
+
+UNUSED = ("defusedxml", "faiss", "ir_measures", "rich", "tantivy", "typer")
+
+
+class Unused(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Stands in for modules that capr imports but training does not use, where they are not installed."""
+
+    def find_spec(self, name, path=None, target=None):
+        found = name.partition(".")[0] in UNUSED
+        return importlib.machinery.ModuleSpec(name, self, is_package=True) if found else None
+
+    def create_module(self, spec):
+        module = ModuleType(spec.name)
+        module.__getattr__ = lambda name: MagicMock(name=name)
+        return module
+
+    def exec_module(self, module):
+        pass
+
+
+sys.meta_path.append(Unused())
+
+from capr.evaluate.answers import f1  # noqa: E402
+from capr.search.reader import sigmoid  # noqa: E402
+from capr.supervise.reports import read_reports  # noqa: E402
+from capr.train.loop import Schedule  # noqa: E402
+from capr.train.questions import Source, posed, whole_reports  # noqa: E402
+from capr.train.reader import Recipe, build, train, validated  # noqa: E402
+
+MINILM, BGE = "ms-marco-MiniLM-L-12-v2", "bge-small-en-v1.5"
+LENGTH = 900  # characters of a paragraph to measure with
+QUESTIONS, PARAGRAPHS = 500, 40  # of a file to measure whole reports with
+ANSWERS = {"squad": 1.0, "clinical": 1.0}  # files, and how often their questions are drawn
+SPANS = {"spans": 1.0}
+
+
+@dataclass(frozen=True)
+class Model:
+    """What a model is made of. Sentences with blanks are not validated with, unless there is nothing else."""
+
+    recipe: Recipe
+    sources: dict[str, float] = field(default_factory=lambda: ANSWERS)
+    schedule: Schedule = field(
+        default_factory=lambda: Schedule(epochs=4, batch=32, learning_rate=6e-5, patience=0, validations=2)
+    )
+    ship: bool = False
+
+
+def student(layers, base="teacher", teacher="teacher", learning_rate=1.2e-4):
+    """A reader of fewer layers that learns from a teacher, and begins with some of its layers."""
+    schedule = Schedule(epochs=6, batch=32, learning_rate=learning_rate, patience=0)
+    return Model(Recipe(base, layers=layers, teacher=teacher, licence="CC BY-SA"), ANSWERS, schedule, ship=True)
+
+
+WARM = Schedule(epochs=2, batch=32, learning_rate=6e-5, patience=0)
+MODELS = {
+    "warm": Model(Recipe(MINILM), SPANS, WARM),
+    "plain": Model(Recipe(MINILM, licence="CC BY-SA"), ship=True),
+    "bge": Model(Recipe(BGE, licence="CC BY-SA"), ship=True),
+    "teacher": Model(Recipe("warm", licence="CC BY-SA"), ship=True),
+    "mixed": Model(Recipe(MINILM, licence="CC BY-SA"), {**ANSWERS, "spans": 0.5}, ship=True),
+    "reader": student(6),
+    "reader8": student(8, learning_rate=1e-4),
+    "alone6": Model(Recipe("warm", layers=6, licence="CC BY-SA"), ship=True),
+    "cold6": student(6, "plain", "plain"),
+}
+
+
+def main(reports, bases, out, names):
+    begun = time.monotonic()
+
+    def say(*words):
+        print(f"[{time.monotonic() - begun:4.0f} s]", *words, flush=True)
+
+    for name in names:
+        model = MODELS[name]
+        recipe = located(replace(model.recipe, name=name), bases, out)
+        sources = [
+            Source(read_reports(reports / f"{file}.json.gz"), weight, file != "spans" or len(model.sources) == 1, file)
+            for file, weight in model.sources.items()
+        ]
+        say(name, {one.name: f"{len(one.reports):,} reports, {one.questions:,} questions" for one in sources})
+
+        def told(report, name=name):
+            if report.scores or report.step % 100 == 0:
+                say(name, f"{report.step:,} of {report.steps:,}, loss {report.loss:.3f}", report.scores or "")
+
+        if not (out / name / "training.json").is_file():
+            say(name, train(sources, recipe, model.schedule, out / name, True, told, onnx=model.ship))
+        files = sorted(reports.glob("dev-*.json.gz"))
+        measured = {path.name.partition(".")[0]: measure(out / name, path) for path in files}
+        (out / name / "measured.json").write_text(json.dumps(measured, indent=1) + "\n")
+        for file, scores in measured.items():
+            say(name, file, {measure: round(100 * value, 2) for measure, value in scores.items()})
+
+
+def located(recipe, bases, out):
+    """The recipe with the paths of its base and its teacher."""
+    base = out / recipe.base
+    if recipe.base in (MINILM, BGE):
+        base = bases if (bases / "config.json").is_file() else bases / recipe.base
+    return replace(recipe, base=str(base), teacher=str(out / recipe.teacher) if recipe.teacher else "")
+
+
+def measure(folder, path):
+    """F1 and EM as in SQuAD v2, what is answered and refused, and the answer of the best paragraph of whole reports."""
+    objective = build(Recipe(str(folder)), Schedule().device)
+    objective.model.to(objective.reader.device).eval()
+    sources = [Source(read_reports(path))]
+    asked = posed(sources, "measured", lengths=(LENGTH, LENGTH))
+    scores = validated(asked, objective.extract(asked))
+    manifest = json.loads((folder / "manifest.json").read_text())
+    temperature, bias, least = (manifest.get(name, 1.0) for name in ("temperature", "bias", "threshold"))
+    found = {name: [] for name in ("PR-QA F1", "Oracle-QA F1", "P@1", "reports answered", "reports refused")}
+    for group in whole_reports(sources, QUESTIONS, PARAGRAPHS, None, LENGTH, "measured"):
+        pairs = [(one, read) for one, read in zip(group, objective.extract(group), strict=True) if read is not None]
+        first = max(pairs, key=margin)
+        sure = sigmoid(margin(first) / temperature + bias) >= least
+        right = [pair for pair in pairs if pair[0].answers]
+        if not right:
+            found["reports refused"].append(not sure)
+            continue
+        golds = [gold for one, _ in right for gold in one.golds]
+        found["PR-QA F1"].append(f1(said(first), golds))
+        found["Oracle-QA F1"].append(f1(said(max(right, key=margin)), golds))
+        found["P@1"].append(bool(first[0].answers))
+        found["reports answered"].append(sure)
+    return scores | {name: sum(values) / len(values) for name, values in found.items() if values}
+
+
+def margin(pair):
+    """How much likelier what was read is than no answer."""
+    return pair[1].margin
+
+
+def said(pair):
+    """What was read."""
+    return pair[1].span.of(pair[0].text)
+
+
+if __name__ == "__main__":
+    main(*(Path(argument) for argument in sys.argv[1:4]), sys.argv[4:])
