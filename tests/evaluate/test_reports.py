@@ -5,7 +5,7 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-import capr.search.reader
+import capr.search.models
 from capr.cli import typer_app
 from capr.documents import CaprError, Document, Span
 from capr.evaluate.report_plots import plot_lengths, plot_reliability
@@ -155,7 +155,7 @@ def test_pictures_are_written(tmp_path, name, begin):
 
 @pytest.fixture
 def run(monkeypatch, tmp_path):
-    monkeypatch.setattr(capr.search.reader, "load_reader", FakeReader, raising=False)
+    monkeypatch.setattr(capr.search.models, "answer_reader", lambda name: FakeReader(str(name or "reader")))
     monkeypatch.chdir(tmp_path)
     write_squad([REPORT], tmp_path / "data.json")
 
@@ -231,3 +231,12 @@ def test_data_without_questions_are_told(run, tmp_path):
         run("--data", "none.json")
     with pytest.raises(CaprError, match="Fix: "):
         run("--data", "missing.json")
+
+
+def test_without_a_model_it_is_the_one_that_ships(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    write_squad([REPORT], tmp_path / "data.json")
+    monkeypatch.setenv("CAPR_WEIGHTS", str(tmp_path))
+    found = CliRunner().invoke(typer_app, ["evaluate", "reports", "--data", "data.json"])
+    assert isinstance(found.exception, CaprError)
+    assert f"there is no reader of answers in {tmp_path / 'reader'}. Fix: " in str(found.exception)

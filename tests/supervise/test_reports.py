@@ -144,3 +144,10 @@ def test_published_data_are_read(data, name, documents, asked, without):
     found = read(data / name)
     assert len(found) == documents
     assert count(found) == (asked, without)
+
+
+def test_two_reports_with_one_id_are_refused(tmp_path):
+    report = Report(Document("n1", "Knee pain."), (Asked("1", "What hurts?", (Span(0, 4),)),))
+    with pytest.raises(capr.CaprError, match=r"two reports have the id 'n1'\. Fix: give each"):
+        write_squad([report, report], tmp_path / "a.json")
+    assert not (tmp_path / "a.json").exists()

@@ -1,6 +1,9 @@
 """A small world to learn: diseases, what is said of them, and encoders that have learned nothing."""
 
+import io
+import sys
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import torch
@@ -8,6 +11,7 @@ from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers,
 from transformers import BertConfig, BertModel, LongformerConfig, LongformerModel, RobertaConfig, RobertaModel
 
 from capr.annotate.query import Query
+from capr.cli import app
 from capr.train.pairs import Draw, Pairs, Text
 
 DISEASES = ("asthma", "gout", "measles", "sepsis", "malaria", "rabies")
@@ -115,3 +119,23 @@ def one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+class Result(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def run(monkeypatch, capsys):
+    """`capr train` with some arguments, as a user runs it."""
+
+    def command(*arguments: object) -> Result:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
+        monkeypatch.setattr(sys, "argv", ["capr", "train", *map(str, arguments)])
+        with pytest.raises(SystemExit) as left:
+            app()
+        return Result(left.value.code or 0, *capsys.readouterr())
+
+    return command

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from capr.train.calibration import calibrated, calibration_error, threshold
+from capr.evaluate.answers import calibration_error
+from capr.train.calibration import calibrated, threshold
 
 
 def made_up(temperature: float, bias: float, count: int = 20_000, seed: int = 0):
@@ -21,7 +22,7 @@ def test_the_truth_is_found(temperature, bias):
     assert found[1] == pytest.approx(bias, abs=0.15)
     held, truth = made_up(temperature, bias, seed=1)
     sure = 1 / (1 + np.exp(-(held / found[0] + found[1])))
-    assert calibration_error(sure, truth) < 0.02
+    assert calibration_error(list(zip(sure, truth, strict=True))) < 0.02
     near = (sure > 0.75) & (sure < 0.85)
     assert truth[near].mean() == pytest.approx(0.8, abs=0.05)
 

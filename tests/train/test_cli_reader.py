@@ -1,60 +1,33 @@
 """`capr train reader`, as a user runs it."""
 
-import io
 import json
 import random
-import sys
-from typing import NamedTuple
 
 import pytest
 
-from capr.cli import app
 from capr.documents import Document, Span
-from capr.supervise import reports as supervised
-from capr.supervise.reports import Asked, Report
+from capr.supervise.reports import Asked, Report, write_squad
 
 TINY = ("--epochs", "1", "--batch", "8", "--device", "cpu", "--learning-rate", "1e-3", "--validation", "0.3")
 WORDS = "the of is and in with often for days night".split()
 
 
-class Result(NamedTuple):
-    code: int
-    out: str
-    err: str
+@pytest.fixture(autouse=True)
+def files(monkeypatch, tmp_path):
+    """Files of reports in the current folder; one has no questions."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.json", "b.json", "empty.json"):
+        draw = random.Random(name)
+        asked = () if name == "empty.json" else (Asked("q", "treatment?", (Span(0, 7),)),)
+        texts = (" ".join(["tablets", *draw.choices(WORDS, k=60)]) for _ in range(20))
+        write_squad([Report(Document(f"{name} {n}", text), asked) for n, text in enumerate(texts)], name)
 
 
-@pytest.fixture
-def run(monkeypatch, capsys):
-    def command(*arguments: object) -> Result:
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
-        monkeypatch.setattr(sys, "argv", ["capr", "train", "reader", *map(str, arguments)])
-        with pytest.raises(SystemExit) as left:
-            app()
-        return Result(left.value.code or 0, *capsys.readouterr())
-
-    return command
-
-
-@pytest.fixture
-def read_reports(monkeypatch):
-    """Reports by the name of their file, in place of what reads files."""
-
-    def read(path):
-        draw = random.Random(path.name)
-        found = []
-        for number in range(0 if path.name == "empty.json" else 20):
-            text = " ".join(["tablets", *draw.choices(WORDS, k=60)])
-            found.append(Report(Document(f"{path.name} {number}", text), (Asked("q", "treatment?", (Span(0, 7),)),)))
-        return found
-
-    monkeypatch.setattr(supervised, "read_reports", read, raising=False)
-
-
-def test_reports_become_a_reader(run, read_reports, bert, tmp_path):
+def test_reports_become_a_reader(run, bert, tmp_path):
     text = "Often the fever is in the night. The tablets for fever with rest and drops. Rest often for days and days."
     (tmp_path / "plain.jsonl").write_text(json.dumps({"id": "1", "text": text}) + "\n")
     files = ("a.json", "b.json=0.5", "--texts", tmp_path / "plain.jsonl")
-    result = run(*files, "--base", bert, "-o", tmp_path / "out", "--length", 150, "--licence", "CC0", *TINY)
+    result = run("reader", *files, "--base", bert, "-o", tmp_path / "out", "--length", 150, "--licence", "CC0", *TINY)
     assert result.code == 0, result.err
     assert result.out.startswith(f"{tmp_path / 'out'}: F1 ")
     assert "validation F1 " in result.err
@@ -79,9 +52,18 @@ def test_reports_become_a_reader(run, read_reports, bert, tmp_path):
         (["a.json", "--validation", "0"], "questions to train on and 0 to validate with, which is too few. Fix: "),
     ],
 )
-def test_what_is_wrong_is_told(run, read_reports, bert, tmp_path, arguments, said):
+def test_what_is_wrong_is_told(run, bert, tmp_path, arguments, said):
     given = dict(zip(TINY[::2], TINY[1::2], strict=True))
     rest = [part for name, value in given.items() if name not in arguments for part in (name, value)]
-    result = run(*arguments, "--base", bert, "-o", tmp_path / "out", *rest)
+    result = run("reader", *arguments, "--base", bert, "-o", tmp_path / "out", *rest)
     assert result.code == 2
     assert said in result.err
+
+
+def test_what_a_file_has_wrong_is_told(run, bert, tmp_path):
+    whole = json.loads((tmp_path / "a.json").read_text())
+    whole["data"].append(whole["data"][0])
+    (tmp_path / "twice.json").write_text(json.dumps(whole))
+    result = run("reader", "twice.json", "--base", bert, "-o", tmp_path / "out", "--length", 150, *TINY)
+    assert result.code == 0, result.err
+    assert "was read before" in result.err

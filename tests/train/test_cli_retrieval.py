@@ -1,13 +1,9 @@
 """`capr train bi`, `poly` and `cross`, as a user runs them."""
 
-import io
 import json
-import sys
-from typing import NamedTuple
 
 import pytest
 
-from capr.cli import app
 from capr.train import loop
 from capr.train.pairs import Pairs
 
@@ -29,24 +25,6 @@ TINY = (
     "--learning-rate",
     "1e-3",
 )
-
-
-class Result(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-@pytest.fixture
-def run(monkeypatch, capsys):
-    def command(*arguments: object) -> Result:
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
-        monkeypatch.setattr(sys, "argv", ["capr", "train", *map(str, arguments)])
-        with pytest.raises(SystemExit) as left:
-            app()
-        return Result(left.value.code or 0, *capsys.readouterr())
-
-    return command
 
 
 @pytest.fixture

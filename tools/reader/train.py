@@ -98,7 +98,12 @@ def main(reports, bases, out, names):
         model = MODELS[name]
         recipe = located(replace(model.recipe, name=name), bases, out)
         sources = [
-            Source(read_reports(reports / f"{file}.json.gz"), weight, file != "spans" or len(model.sources) == 1, file)
+            Source(
+                read_reports(reports / f"{file}.json.gz", print),
+                weight,
+                file != "spans" or len(model.sources) == 1,
+                file,
+            )
             for file, weight in model.sources.items()
         ]
         say(name, {one.name: f"{len(one.reports):,} reports, {one.questions:,} questions" for one in sources})
@@ -128,7 +133,7 @@ def measure(folder, path):
     """F1 and EM as in SQuAD v2, what is answered and refused, and the answer of the best paragraph of whole reports."""
     objective = build(Recipe(str(folder)), Schedule().device)
     objective.model.to(objective.reader.device).eval()
-    sources = [Source(read_reports(path))]
+    sources = [Source(read_reports(path, print))]
     asked = posed(sources, "measured", lengths=(LENGTH, LENGTH))
     scores = validated(asked, objective.extract(asked))
     manifest = json.loads((folder / "manifest.json").read_text())

@@ -129,9 +129,9 @@ def _reports(data: list[str], part: str, limit: int) -> tuple[list[Report], list
 
 
 def _reader(name: str) -> AnswerReader:
-    from capr.search.reader import load_reader
+    from capr.search.models import answer_reader
 
-    return load_reader(name)
+    return answer_reader(None if name == SHIPPED and not Path(name).is_dir() else name)
 
 
 def _paragraphs(cut: str, length: int, counted: list[Report]) -> Paragraphs:

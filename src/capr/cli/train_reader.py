@@ -100,7 +100,7 @@ def command(
 
 def _source(given: str) -> Source:
     """The reports of a file, and how often their questions are drawn: `FILE` or `FILE=2`."""
-    from capr.supervise.reports import read_reports
+    from capr.supervise.reports import reports
     from capr.train.questions import Source
 
     name, equals, number = given.rpartition("=")
@@ -113,10 +113,10 @@ def _source(given: str) -> Source:
         except ValueError as error:
             fix = "write FILE=2 to draw each question twice in an epoch"
             raise CaprError(f"{given!r} names no file and no weight. Fix: {fix}.") from error
-    reports = read_reports(path)
-    if not any(report.questions for report in reports):
+    found = list(reports(inputs.Documents([str(path)], "squad", None, False, False).documents()))
+    if not any(report.questions for report in found):
         raise CaprError(f"{path} has no questions. Fix: name a file in SQuAD's or emrQA's format.")
-    return Source(reports, weight, name=path.name)
+    return Source(found, weight, name=path.name)
 
 
 def _spans(files: list[str], seed: int) -> list[Source]:

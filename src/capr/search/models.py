@@ -12,7 +12,7 @@ from capr.index import Discourse, Encoder, Grain, Index, OnnxEncoder
 from capr.index.discourse import load_discourse
 from capr.index.onnx import any_manifest
 from capr.search.choice import NONE, SHIPPED, Choice, shipped
-from capr.search.reader import AnswerReader
+from capr.search.reader import AnswerReader, load_reader
 from capr.search.rerank import OnnxPoly, OnnxRanker, Ranker
 
 __all__ = ["NONE", "SHIPPED", "Models", "answer_reader", "load_encoder", "load_model", "load_ranker", "shipped"]
@@ -158,7 +158,7 @@ def answer_reader(given: AnswerReader | str | os.PathLike[str] | None) -> Answer
         raise CaprError('there is nobody to read answers, since the reader is "none". Fix: leave that out.')
     if given is None:
         if not shipped("reader").is_dir():
-            fix = "name the folder of one (--reader FOLDER)"
+            fix = "train one with capr train reader, and name its folder (--reader FOLDER, or --model)"
             raise CaprError(f"there is no reader of answers in {shipped('reader')}. Fix: {fix}.")
         return _loaded_reader(shipped("reader"))
     return _loaded_reader(Path(given)) if isinstance(given, str | os.PathLike) else given
@@ -166,8 +166,6 @@ def answer_reader(given: AnswerReader | str | os.PathLike[str] | None) -> Answer
 
 @lru_cache(maxsize=2)
 def _loaded_reader(folder: Path) -> AnswerReader:
-    from capr.search.reader import load_reader
-
     return load_reader(folder)
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from capr.annotate.query import Query
-from capr.documents import CaprError, Document, Span, read
+from capr.documents import CaprError, Document, Problem, Span, read
 from capr.evaluate.split import is_test
 
 NEAR = 50  # characters from the offset that is given for an answer
@@ -68,13 +68,13 @@ def reports(documents: Iterable[Document], occurrence: str = "nearest") -> Itera
             yield emrqa.report(document, occurrence)
 
 
-def read_reports(path: str | Path) -> list[Report]:
+def read_reports(path: str | Path, on_problem: Callable[[Problem], None] | None = None) -> list[Report]:
     """The reports of a file in SQuAD's or emrQA's format; offsets that are a little wrong are put right.
 
     Raises:
         CaprError: there is no report in it.
     """
-    documents = read(path)
+    documents = read(path, on_problem=on_problem)
     found = list(reports(documents))
     if not found:
         said = "; ".join(str(problem) for problem in documents.problems) or "it is empty"
@@ -178,12 +178,20 @@ def count(reports: Sequence[Report]) -> tuple[int, int]:
 
 
 def write_squad(reports: Iterable[Report], path: str | Path) -> None:
-    """Writes SQuAD v2 JSON; `reports(capr.read(path))` gives the same reports."""
-    path = Path(path)
+    """Writes SQuAD v2 JSON; `reports(capr.read(path))` gives the same reports.
+
+    Raises:
+        CaprError: two documents have the same id, of which only one could be read again.
+    """
+    path, seen = Path(path), set[str]()
     part = path.with_name(path.name + ".part")
     with part.open("w", encoding="utf-8") as file:
         file.write('{"version": "v2.0", "data": [')
         for number, report in enumerate(reports):
+            if report.document.id in seen:
+                fix = "give each document an id of its own, or write a file for each source"
+                raise CaprError(f"two reports have the id {report.document.id!r}. Fix: {fix}.")
+            seen.add(report.document.id)
             file.write((",\n" if number else "\n") + json.dumps(_as_squad(report), ensure_ascii=False))
         file.write("\n]}\n")
     part.replace(path)

@@ -66,18 +66,6 @@ def _sigmoid(value: Floats) -> Floats:
     return found
 
 
-def calibration_error(confidences: Sequence[float], right: Sequence[bool], bins: int = 10) -> float:
-    """The mean distance of confidence and share that is right, over bins of like confidence, each by its size.
-
-    >>> round(calibration_error([0.9, 0.9, 0.1, 0.1], [True, True, False, True]), 2)
-    0.25
-    """
-    x, y = np.array(confidences, float), np.array(right, float)
-    places = np.minimum((x * bins).astype(int), bins - 1)
-    gaps = [abs(float((x - y)[places == place].sum())) for place in set(places.tolist())]
-    return sum(gaps) / max(1, len(x))
-
-
 def threshold(answerable: Sequence[float], unanswerable: Sequence[float]) -> tuple[float, float, float]:
     """The confidence from which on to answer: the one with the highest mean of two shares, and the two shares.
 

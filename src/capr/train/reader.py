@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from capr.documents import CaprError, Span
-from capr.evaluate.answers import exact_match, f1
+from capr.evaluate.answers import calibration_error, exact_match, f1
 from capr.models.layers import cut_inside
 from capr.models.reader import SpanReader, Spans
 from capr.search.models import shipped
@@ -26,7 +26,7 @@ from capr.search.reader import OnnxReader, sigmoid
 from capr.search.reading import Cutter, Extracted, Extractor, Pieces, Window
 from capr.train import card, loop
 from capr.train.bases import Reader, load_answerer, load_tokenizer
-from capr.train.calibration import calibrated, calibration_error, threshold
+from capr.train.calibration import calibrated, threshold
 from capr.train.export import export
 from capr.train.losses import listwise, taught
 from capr.train.objectives import autocast
@@ -478,7 +478,7 @@ def calibrate(
     least, kept, refused = threshold(sure(tops[True]), sure(tops[False]))
     manifest = {"temperature": round(temperature, 4), "bias": round(bias, 4), "threshold": round(least, 4)}
     return manifest, {
-        "calibration error": calibration_error(sure(margins), right),
+        "calibration error": calibration_error(list(zip(sure(margins), right, strict=True))),
         "threshold": round(least, 4),
         "reports answered": kept,
         "reports refused": refused,
