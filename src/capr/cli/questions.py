@@ -12,7 +12,7 @@ from capr.annotate.mentions import annotator
 from capr.annotate.vocabulary import Vocabulary
 from capr.cli import inputs
 from capr.documents import CaprError
-from capr.supervise.questions import PER_NOTE, UNANSWERABLE, questions
+from capr.supervise.questions import CLAUSES, PER_NOTE, UNANSWERABLE, questions
 from capr.supervise.reports import count, write_squad
 
 SPEED = 200_000  # bytes a second on two cores
@@ -28,6 +28,9 @@ def command(
     unanswerable: Annotated[
         float, typer.Option("--unanswerable", min=0, max=0.9, help="The share that the note does not answer.")
     ] = UNANSWERABLE,
+    clauses: Annotated[
+        float, typer.Option("--clauses", min=0, max=1, help="The share of the others that plain clauses give.")
+    ] = CLAUSES,
     vocabulary: inputs.VocabularyTables = None,
     format: inputs.Format = None,
     column: inputs.Column = None,
@@ -45,7 +48,7 @@ def command(
     source = inputs.Documents(files, format, column, strict, replace, speed=SPEED)
     finder = annotator(False, Vocabulary.load(*vocabulary or ()))
     with inputs.progress("notes") as progress:
-        found = list(questions(source.documents(), seed, per_note, unanswerable, finder, progress))
+        found = list(questions(source.documents(), seed, per_note, unanswerable, finder, progress, clauses))
     if not found:
         fix = "name clinical notes, or say with --column what holds their text"
         raise CaprError(f"nothing can be asked of {inputs.counted(source.reading.documents, 'document')}. Fix: {fix}.")

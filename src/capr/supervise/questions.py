@@ -1,7 +1,8 @@
 """Questions and answers about notes, made from the notes themselves: templates over the facts that are found in them.
 
 emrQA made its questions from expert annotations in the same way (Pampari et al. 2018); here `annotate` and a few
-patterns take the experts' place (`capr.supervise.facts`). questions.tsv has the wordings.
+patterns take the experts' place (`capr.supervise.facts`). questions.tsv has the wordings. Others come from plain
+clauses, each in its own words (`capr.supervise.clauses`).
 """
 
 from __future__ import annotations
@@ -16,12 +17,15 @@ from typing import NamedTuple
 
 from capr.annotate.mentions import Annotator, annotator
 from capr.documents import CaprError, Document, Span
+from capr.supervise.clauses import clause_questions
 from capr.supervise.facts import Fact, Note, facts, mentioned, undosed
 from capr.supervise.reports import Asked, Report
 
 PER_NOTE = 20
 UNANSWERABLE = 0.3
 OTHER_NAME = 0.25  # how often a subject is named otherwise than in the note
+CLAUSES = 0.5
+CLAUSE = "clause: "  # before the kind of a question that a clause gave; its subject is the whole question
 TRIES = 20  # for each unanswerable question
 SIGNS = re.compile(r"[\s.,;:*-]+")
 MALE, FEMALE = re.compile(r"\b(?:he|his|him|Mr|male|man)\b"), re.compile(r"\b(?:she|her|hers|Mrs|Ms|female|woman)\b")
@@ -66,14 +70,25 @@ class Source:
     keys: frozenset[str]
     asked: list[tuple[Fact, tuple[Span, ...]]] = field(default_factory=list)
     undosed: list[Fact] = field(default_factory=list)
+    clauses: list[tuple[Fact, tuple[Span, ...]]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, document: Document, finder: Annotator) -> Source:
-        """The source of a document."""
+    def of(cls, document: Document, finder: Annotator, draw: random.Random | None = None) -> Source:
+        """The source of a document; without clauses if there is nothing to draw their wordings by."""
         note = Note.of(document, finder)
         missing = [Fact("dose", name, key, Span(0, 0)) for name, key in undosed(note)]
         keys = frozenset(note.key(mention) for mention in note.mentions)
-        return cls(document, note.lower, keys, list(answered(note, facts(note))), missing)
+        told = list(_told(note, finder, draw)) if draw else []
+        return cls(document, note.lower, keys, list(answered(note, facts(note))), missing, told)
+
+
+def _told(note: Note, finder: Annotator, draw: random.Random) -> Iterator[tuple[Fact, tuple[Span, ...]]]:
+    """What clauses answer, as facts whose key is the first drug or disease of the question, if it names one."""
+    for kind, words, answer in clause_questions(note, draw):
+        asked = Note.of(Document("question", words), finder)
+        named = [mention for mention in asked.mentions if mention.kind in ("drug", "disease") and mention.concept]
+        key, also = (asked.key(named[0]), asked.name(named[0])) if named else ("", "")
+        yield Fact(f"{CLAUSE}{kind}", words, key, answer, also), (answer,)
 
 
 def answered(note: Note, found: Iterable[Fact]) -> Iterator[tuple[Fact, tuple[Span, ...]]]:
@@ -106,6 +121,7 @@ def questions(
     unanswerable: float = UNANSWERABLE,
     finder: Annotator | None = None,
     progress: Callable[[int, int], None] = lambda done, total: None,
+    clauses: float = CLAUSES,
 ) -> Iterator[Report]:
     """Reports of notes with questions about them; notes of which nothing can be asked are left out.
 
@@ -119,25 +135,40 @@ def questions(
         unanswerable: the share of questions that the note does not answer.
         finder: of mentions; the vocabulary that ships if None.
         progress: called with how many reports are done, and how many there are.
+        clauses: the share of the answered questions that come from clauses, as far as there are so many; 0 for none.
     """
     if not 0 <= unanswerable < 1:
         raise CaprError(f"the share of unanswerable questions is {unanswerable}. Fix: give it from 0 to below 1.")
     finder = finder or annotator(with_tagger=False)
-    sources = [source for source in (Source.of(document, finder) for document in documents) if source.asked]
+    if not 0 <= clauses <= 1:
+        raise CaprError(f"the share of questions from clauses is {clauses}. Fix: give it from 0 to 1.")
+    drawn = (
+        Source.of(document, finder, random.Random(f"{seed} clauses {document.id}") if clauses else None)
+        for document in documents
+    )
+    sources = [source for source in drawn if source.asked or source.clauses]
     lent: dict[str, list[Fact]] = {}
     for source in sources:
-        for fact, _ in source.asked:
-            lent.setdefault(fact.kind, []).append(fact)
+        for fact, _ in [*source.asked, *source.clauses]:
+            if fact.key:
+                lent.setdefault(fact.kind, []).append(fact)
     for number, source in enumerate(sources, 1):
-        yield _report(source, lent, random.Random(f"{seed} {source.document.id}"), per_note, unanswerable)
+        yield _report(source, lent, random.Random(f"{seed} {source.document.id}"), per_note, unanswerable, clauses)
         progress(number, len(sources))
 
 
 def _report(
-    source: Source, lent: Mapping[str, Sequence[Fact]], draw: random.Random, per_note: int, share: float
+    source: Source,
+    lent: Mapping[str, Sequence[Fact]],
+    draw: random.Random,
+    per_note: int,
+    share: float,
+    clauses: float,
 ) -> Report:
-    wanted = round(per_note * (1 - share)) if per_note else len(source.asked)
-    chosen = _spread(source.asked, max(1, wanted), draw)
+    both = len(source.asked) + len(source.clauses)
+    wanted = max(1, round(per_note * (1 - share)) if per_note else both)
+    told = min(len(source.clauses), max(round(wanted * clauses), wanted - len(source.asked)))
+    chosen = _spread(source.asked, wanted - told, draw) + _spread(source.clauses, told, draw)
     none: tuple[Span, ...] = ()
     chosen += [(fact, none) for fact in _foreign(source, lent, draw, round(len(chosen) * share / (1 - share)))]
     draw.shuffle(chosen)
@@ -182,6 +213,10 @@ def is_foreign(fact: Fact, lower: str, keys: frozenset[str]) -> bool:
         lower: the text of the note in lower case, with single blanks.
         keys: what the note mentions.
     """
+    if fact.kind.startswith(CLAUSE):
+        return fact.key not in keys and not any(
+            word in lower for word in WORD.findall(fact.also.lower()) or [fact.also]
+        )
     if fact.kind == "value":
         return mentioned()[fact.key].search(lower) is None
     if not fact.subject:
@@ -193,6 +228,8 @@ def is_foreign(fact: Fact, lower: str, keys: frozenset[str]) -> bool:
 
 def _worded(fact: Fact, source: Source, draw: random.Random) -> str:
     """A question in words, about `the patient`, or about him or her where the note shows which."""
+    if fact.kind.startswith(CLAUSE):
+        return fact.subject
     male, female = len(MALE.findall(source.document.text)), len(FEMALE.findall(source.document.text))
     known = max(male, female) > 3 * min(male, female) and draw.random() < 0.5
     who, whose, whom = ("he", "his", "him") if male > female else ("she", "her", "her")

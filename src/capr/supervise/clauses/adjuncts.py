@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from capr.supervise.clauses.grammar import AUXILIARIES, DETERMINERS, Clause, forms, verbs
+from capr.supervise.clauses.grammar import Clause
+from capr.supervise.clauses.words import AUXILIARIES, DETERMINERS, forms, is_participle
 from capr.supervise.facts.dates import DATE
 from capr.supervise.facts.drugs import OFTEN
 
@@ -21,7 +22,8 @@ DAY = r"(?:post-?operative|post-?op|hospital|hospitalization|admission|ICU|treat
 CLOSED = re.compile(
     rf"(?:on|by)\s+(?:the\s+)?(?:{DAY})?day\s+\d+|on\s+(?:the\s+)?{ORDINAL}\s+(?:{DAY})?day|"
     rf"(?:in|on|since|until)\s+{DATE}|on\s+(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day|at\s+birth(?!\w)|"
-    rf"at\s+{ABOUT}{NUMBER}\s+{UNIT}(?:\s+of\s+(?:age|gestation|follow-up))?|at\s+(?:the|an)\s+age\s+of\s+\d+(?:\s+years)?|"
+    rf"at\s+{ABOUT}{NUMBER}\s+{UNIT}(?:\s+of\s+(?:age|gestation|follow-up))?|at\s+(?:the|"
+    rf"an)\s+age\s+of\s+\d+(?:\s+years)?|"
     rf"{ABOUT}{NUMBER}\s+{UNIT}\s+(?:later|ago|earlier|previously|postoperatively)|within\s+{ABOUT}{NUMBER}\s+{UNIT}|"
     r"(?:the\s+)?(?:next|following|same)\s+(?:day|morning|night|week|month|year)(?!\w)|"
     r"(?:yesterday|overnight|last\s+(?:night|week|month|year))(?!\w)",
@@ -30,46 +32,66 @@ CLOSED = re.compile(
 OPEN = re.compile(
     rf"(?:{ABOUT}{NUMBER}\s+{UNIT}\s+(?:after|before|prior\s+to|following|post)|"
     rf"on\s+(?:the\s+)?(?:{DAY})?day\s+\d+\s+(?:after|of|following)|on\s+(?:the\s+)?{ORDINAL}\s+day\s+(?:after|of)|"
-    rf"immediately\s+(?:after|before)|after|before|prior\s+to|during|shortly\s+after)\s+(?=\w)",
+    rf"(?:immediately|right|soon|just)\s+(?:after|before)|after|before|prior\s+to|during|shortly\s+after)\s+(?=\w)",
     re.IGNORECASE,
 )
 LASTING = re.compile(
-    rf"(?:for|over)\s+(?:the\s+)?(?:past\s+|last\s+|next\s+|previous\s+)?{ABOUT}(?:the\s+(?:past|last)\s+)?{NUMBER}(?:\s+more)?[\s-]{UNIT}",
+    rf"(?:for|over)\s+(?:the\s+)?(?:past\s+|last\s+|next\s+|previous\s+)?{ABOUT}(?:the\s+(?:past|"
+    rf"last)\s+)?{NUMBER}(?:\s+more)?[\s-]{UNIT}",
     re.IGNORECASE,
 )
 CAUSE = re.compile(
-    r"(?:because\s+of|due\s+to|owing\s+to|on\s+account\s+of|in\s+view\s+of|secondary\s+to|as\s+a\s+result\s+of|in\s+light\s+of|"
+    r"(?:because\s+of|due\s+to|owing\s+to|on\s+account\s+of|in\s+view\s+of|secondary\s+to|"
+    r"as\s+a\s+result\s+of|in\s+light\s+of|"
     r"because|given(?=\s+(?:the|his|her|a|an|that|concern|its)\s))\s+(?:that\s+)?(?=\w)",
     re.IGNORECASE,
 )
 CLAUSAL = re.compile(r"(?:since|as)\s+(?=(?:he|she|the|his|her|there|it|no)\s)", re.IGNORECASE)
 PURPOSE = re.compile(r"(?:in\s+order\s+)?to\s+(\w+)\s")
 AIMS = frozenset(
-    "exclude rule assess evaluate determine confirm prevent reduce relieve control treat investigate avoid improve obtain "
+    "exclude rule assess evaluate determine confirm prevent reduce relieve control treat investigate "
+    "avoid improve obtain "
     "identify decompress drain remove stop allow preserve maintain achieve establish clarify define detect minimize "
-    "correct repair visualize secure restore help decrease increase suppress facilitate protect manage check look".split()
+    "correct repair visualize secure restore help decrease increase suppress facilitate protect "
+    "manage check look".split()
+)
+TREATED = frozenset(
+    "admitted hospitalized hospitalised referred treated evaluated seen operated prescribed given "
+    "started scheduled investigated "
+    "monitored underwent performed taken readmitted transferred consulted sent administered indicated".split()
+)
+NOT_FOR = frozenset(
+    "the first one two three four five six seven eight ten several a an many all each both at another".split()
 )
 PERSON = re.compile(
-    r"\b(?:surgeons?|physicians?|doctors?|Dr\.|cardiologists?|neurologists?|neurosurgeons?|oncologists?|nurses?|dentist|"
+    r"\b(?:surgeons?|physicians?|doctors?|Dr\.|cardiologists?|neurologists?|neurosurgeons?|"
+    r"oncologists?|nurses?|dentist|"
     r"pathologists?|radiologists?|psychiatrists?|urologists?|ophthalmologists?|dermatologists?|gynecologists?|"
-    r"pediatricians?|hematologists?|nephrologists?|gastroenterologists?|endocrinologists?|rheumatologists?|practitioner|"
+    r"pediatricians?|hematologists?|nephrologists?|gastroenterologists?|endocrinologists?|"
+    r"rheumatologists?|practitioner|"
     r"paramedics|ambulance|mother|father|wife|husband|son|daughter|brother|sister|parents|family|friends?|roommate|"
     r"neighbou?r|police|team|midwife|caregivers?|colleagues?|coworkers?|teacher|partner|uncle|aunt|grandmother|"
     r"grandfather|pharmacist|therapist)\b",
     re.IGNORECASE,
 )
 PLACE = re.compile(
-    r"\b(?:hospital|unit|ward|department|clinic|ICU|CCU|NICU|PICU|MICU|SICU|room|ED|ER|center|centre|home|facility|office|floor|"
+    r"\b(?:hospital|unit|ward|department|clinic|ICU|CCU|NICU|PICU|MICU|SICU|room|ED|ER|center|centre|"
+    r"home|facility|office|floor|"
     r"theat(?:er|re)|institution|house|work|school|practice|suite|hospice|rehabilitation|service)\b"
 )
 SITE = re.compile(
-    r"\b(?:lobes?|lungs?|liver|kidneys?|spleen|pancreas|brain|heart|ventricles?|atrium|aorta|arter(?:y|ies)|veins?|legs?|arms?|"
-    r"hands?|foot|feet|knees?|hips?|shoulders?|elbows?|wrists?|ankles?|fingers?|toes?|thighs?|calf|calves|forearms?|face|"
-    r"scalp|neck|chest|breasts?|abdomen|back|groin|pelvis|bladder|ureters?|urethra|prostate|test[ie]s|uterus|ovar(?:y|ies)|"
+    r"\b(?:lobes?|lungs?|liver|kidneys?|spleen|pancreas|brain|heart|ventricles?|atrium|aorta|"
+    r"arter(?:y|ies)|veins?|legs?|arms?|"
+    r"hands?|foot|feet|knees?|hips?|shoulders?|elbows?|wrists?|ankles?|fingers?|toes?|thighs?|calf|"
+    r"calves|forearms?|face|"
+    r"scalp|neck|chest|breasts?|abdomen|back|groin|pelvis|bladder|ureters?|urethra|prostate|test[ie]s|"
+    r"uterus|ovar(?:y|ies)|"
     r"cervix|vagina|colon|rectum|cecum|ileum|jejunum|duodenum|stomach|esophagus|bowel|appendix|gallbladder|ducts?|skin|"
     r"eyes?|retina|cornea|ears?|nose|mouth|tongue|throat|larynx|trachea|bronch(?:us|i)|pleura|pericardium|peritoneum|"
-    r"spine|vertebra(?:e)?|cord|ribs?|sternum|femur|tibia|fibula|humerus|radius|ulna|skull|mandible|maxilla|orbit|sinus(?:es)?|"
-    r"hemispheres?|cerebellum|thalamus|ganglia|cortex|nodes?|quadrants?|regions?|areas?|wall|side|extremit(?:y|ies)|fossa|"
+    r"spine|vertebra(?:e)?|cord|ribs?|sternum|femur|tibia|fibula|humerus|radius|ulna|skull|mandible|"
+    r"maxilla|orbit|sinus(?:es)?|"
+    r"hemispheres?|cerebellum|thalamus|ganglia|cortex|nodes?|quadrants?|regions?|areas?|wall|side|"
+    r"extremit(?:y|ies)|fossa|"
     r"trunk|head|gland|nerves?|muscles?|axilla|buttocks?|space|cavity|valves?|segment)\b",
     re.IGNORECASE,
 )
@@ -89,13 +111,12 @@ def adjuncts(clause: Clause) -> list[Adjunct]:
     found: list[Adjunct] = []
     at = clause.verb[1]
     while at < clause.end:
-        one = _at(clause, at)
+        one, resume = _at(clause, at)
         if one and not (found and found[-1].sort == "cause"):
             if found and found[-1].end > at:
                 found[-1] = found[-1]._replace(end=at)
             found.append(one)
-            at = max(at, one.inner - 1, one.end - 1 if one.end < clause.end else 0)
-        at += 1
+        at = max(at + 1, resume)
     return [one._replace(end=_trimmed(clause, one.inner, one.end)) for one in found]
 
 
@@ -116,7 +137,17 @@ def lead(clause: Clause) -> Adjunct | None:
     return None
 
 
-def _at(clause: Clause, at: int) -> Adjunct | None:
+def _at(clause: Clause, at: int) -> tuple[Adjunct | None, int]:
+    """The adjunct that begins there, and from where on another may follow."""
+    one = _found(clause, at)
+    if one is None or one.end < clause.end or one.sort in ("often", "lasting", "place", "site"):
+        return one, one.end if one else 0
+    opened = OPEN.match(clause.text, clause.words[at].begin)
+    closed = CLOSED.match(clause.text, clause.words[at].begin)
+    return one, _index(clause, max(m.end() for m in (opened, closed) if m)) if opened or closed else one.inner
+
+
+def _found(clause: Clause, at: int) -> Adjunct | None:
     text, word, stop = clause.text, clause.words[at], clause.words[clause.end - 1].end
     before = clause.words[at - 1].lower
     if match := CAUSE.match(text, word.begin, stop):
@@ -136,11 +167,14 @@ def _at(clause: Clause, at: int) -> Adjunct | None:
         if following in ("history", "of", "ago", "prior", "before", "after"):
             return None
         return Adjunct("lasting", at, at + 1, _index(clause, match.end()))
+    main = clause.words[clause.verb[1] - 1].lower
+    if word.lower == "for" and main in TREATED and at + 1 < clause.end and clause.words[at + 1].lower not in NOT_FOR:
+        return Adjunct("for", at, at + 1, clause.end)
     if (match := OFTEN.match(text, word.begin, stop)) and word.lower not in ("in", "at", "before", "qd", "od", "bd"):
         return Adjunct("often", at, at, _index(clause, match.end()))
     if (match := PURPOSE.match(text, word.begin, stop)) and match[1] in AIMS and at > clause.verb[1] - 1:
         return Adjunct("purpose", at, at, clause.end)
-    if word.lower == "by" and at + 1 < clause.end:
+    if word.lower == "by" and at + 1 < clause.end and (at == clause.verb[1] or not is_participle(before)):
         return Adjunct("by", at, at + 1, clause.end)
     if word.lower in ("to", "at", "into", "in", "on", "over", "within", "from") and at + 1 < clause.end:
         stop_at = _phrase(clause, at + 1)
@@ -154,10 +188,36 @@ def _at(clause: Clause, at: int) -> Adjunct | None:
 
 def _phrase(clause: Clause, begin: int) -> int:
     """The end of a noun phrase: before the next preposition but `of`, sign or joining word."""
-    stops = {"in", "on", "at", "for", "with", "by", "from", "to", "and", ",", "that", "without", "as", "or", "where", "after"}
+    stops = {
+        "in",
+        "on",
+        "at",
+        "for",
+        "with",
+        "by",
+        "from",
+        "to",
+        "and",
+        ",",
+        "that",
+        "without",
+        "as",
+        "or",
+        "where",
+        "after",
+    }
     at = begin
     while at < clause.end and clause.words[at].lower not in stops | AUXILIARIES:
-        if CAUSE.match(clause.text, clause.words[at].begin) or (at > begin and clause.words[at].lower in DETERMINERS and clause.words[at - 1].lower != "of"):
+        if CAUSE.match(clause.text, clause.words[at].begin) or (
+            at > begin and clause.words[at].lower in DETERMINERS and clause.words[at - 1].lower != "of"
+        ):
+            break
+        if (
+            at > begin
+            and is_participle(clause.words[at].lower)
+            and at + 1 < clause.end
+            and clause.words[at + 1].lower == "by"
+        ):
             break
         at += 1
     return at
@@ -177,8 +237,3 @@ def _trimmed(clause: Clause, begin: int, end: int) -> int:
     while end > begin + 1 and clause.words[end - 1].lower in (",", "and", "or", "but", "-"):
         end -= 1
     return end
-
-
-def is_base(word: str) -> bool:
-    """Whether a word is a verb's base form that the table has."""
-    return word in verbs()

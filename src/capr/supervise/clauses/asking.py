@@ -4,72 +4,40 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import NamedTuple
 
-from capr.documents import Span
-from capr.supervise.clauses.adjuncts import NUMBER, PERSON, Adjunct, adjuncts, lead
-from capr.supervise.clauses.grammar import AUXILIARIES, DETERMINERS, PREPOSITIONS, Clause, forms, is_adverb, verbs
+from capr.supervise.clauses.adjuncts import PERSON, Adjunct, adjuncts, lead
+from capr.supervise.clauses.grammar import Clause
+from capr.supervise.clauses.inversion import Asked, inverted, is_patient, subject
+from capr.supervise.clauses.whether import TESTS, measured, numbers, whether
+from capr.supervise.clauses.words import PREPOSITIONS, forms, is_adverb, verbs
 
-PATIENT = re.compile(
-    r"(?:he|she|patient|(?:the|our|this|an?|one)\s+(?:[\w-]+\s+){0,6}?(?:patient|man|woman|male|female|boy|girl|infant|child|lady|"
-    r"gentleman|neonate|newborn|baby)(?:\s+with\s.+)?|(?:Mr|Mrs|Ms)\.\s+\w+)",
-    re.IGNORECASE,
-)
 REPORTING = frozenset(
-    "report complain note deny describe state admit recall show reveal demonstrate suggest indicate present say think believe "
+    "report complain note deny describe state admit recall show reveal demonstrate suggest indicate "
+    "present say think believe "
     "have confirm discuss recommend consider know feel".split()
 )  # what follows them in time belongs to what they tell
 DULL = frozenset(
-    "examination exam treatment history results result findings finding course diagnosis condition evaluation workup level "
-    "levels symptoms investigation investigations management therapy surgery procedure test tests study studies case cases "
-    "report analysis patient patients decision rest remainder time diagnoses imaging assessment family plan cause reason".split()
-)
-TESTS = re.compile(
-    r"\b(?:CT|MRI|ultraso\w+|sonograph\w+|echocardiogra\w+|biops\w+|cultures?|x-?rays?|radiographs?|tomography|endoscopy|"
-    r"colonoscopy|angiogra\w+|scan|bronchoscopy|electrocardiogram|ECG|EKG|EEG|puncture|gastroscopy|PET|scintigraphy)\b",
-    re.IGNORECASE,
+    "examination exam treatment history results result findings finding course diagnosis condition "
+    "evaluation workup level "
+    "levels symptoms investigation investigations management therapy surgery procedure test tests "
+    "study studies case cases "
+    "report analysis patient patients decision rest remainder time diagnoses imaging assessment "
+    "family plan cause reason".split()
 )
 ORGANISM = re.compile(r"\b(?:[A-Z]\.|[A-Z][a-z]+) [a-z]{4,}(?:us|um|is|ae|li|ns|es|la|ia)\b")
-BUGS = re.compile(r"\b(?:Staphylococcus|Streptococcus|Escherichia|Klebsiella|Pseudomonas|Candida|Aspergillus|Salmonella|Enterococcus|Mycobacterium|Cryptococcus|Listeria)\b")
-MOVED = frozenset("transferred admitted referred sent taken brought discharged moved rushed presented seen treated returned went evaluated".split())
-FOUND = frozenset("found seen noted located observed identified detected palpated visualized placed inserted felt localized situated discovered".split())
-CAUSED = frozenset("lead cause result trigger induce prompt necessitate".split())
-PLURAL_NOT = frozenset("mg mm cm years days weeks months hours minutes kg pounds percent times units-old lbs degrees ml g cc inches points was is has".split())
-MEASURED = re.compile(
-    r"(?:temperature|pressure|rate|saturation|count|level|creatinine|hemoglobin|haemoglobin|glucose|sodium|potassium|weight|"
-    r"height|BMI|lactate|troponin|bilirubin|albumin|A1c|INR|pH|score|CRP|protein|fraction|ESR|calcium|ferritin|TSH|PSA)$",
-    re.IGNORECASE,
+BUGS = re.compile(
+    r"\b(?:Staphylococcus|Streptococcus|Escherichia|Klebsiella|Pseudomonas|Candida|Aspergillus|"
+    r"Salmonella|Enterococcus|Mycobacterium|Cryptococcus|Listeria)\b"
 )
-
-
-class Asked(NamedTuple):
-    """A question that a clause answers, with `{who}` for the patient."""
-
-    kind: str
-    words: str
-    answer: Span
-
-
-def inverted(clause: Clause, rest: str = "", negated: bool = True) -> str:
-    """The clause with its first auxiliary before the subject, and `rest` instead of what follows the verb."""
-    begin, end = clause.verb
-    first = clause.words[begin].lower
-    words = [word for word in clause.lower(begin + 1, end) if not is_adverb(word)]
-    no = ["not"] if negated and clause.negated else []
-    if clause.form in ("past", "present"):
-        plural = clause.form == "present" and first in ("have", "do")
-        first, words = "did" if clause.form == "past" else "do" if plural else "does", [clause.base]
-    return " ".join([first, subject(clause), *no, *words, rest]).strip()
-
-
-def subject(clause: Clause) -> str:
-    """As a question names it."""
-    return "{who}" if is_patient(clause) else clause.said(*clause.subject)
-
-
-def is_patient(clause: Clause) -> bool:
-    """Whether the clause is about the patient."""
-    return PATIENT.fullmatch(clause.said(*clause.subject)) is not None
+MOVED = frozenset(
+    "transferred admitted referred sent taken brought discharged moved rushed presented seen treated "
+    "returned went evaluated".split()
+)
+FOUND = frozenset(
+    "found seen noted located observed identified detected palpated visualized placed inserted felt "
+    "localized situated discovered".split()
+)
+CAUSED = frozenset("lead cause result trigger induce prompt necessitate".split())
 
 
 def asked(clause: Clause, drugs: frozenset[str]) -> Iterator[Asked]:
@@ -83,23 +51,35 @@ def asked(clause: Clause, drugs: frozenset[str]) -> Iterator[Asked]:
     first = lead(clause)
     begin = clause.verb[1]
     end = around[0].begin if around else clause.end
-    while end > begin and clause.words[end - 1].lower in (",", "and", "likely", "possibly", "as") or (end > begin and is_adverb(clause.words[end - 1].lower)):
+    while (end > begin and clause.words[end - 1].lower in (",", "and", "likely", "possibly", "as")) or (
+        end > begin and is_adverb(clause.words[end - 1].lower)
+    ):
         end -= 1
     if first and first.sort == "when" and clause.lower(*clause.lead)[0] in ("during",):
         first = None
     core = clause.said(begin, end)
-    whole = end - begin <= 12 and not re.search(r"\b(?:that|which|who|because|although|if|it|they)\b", core)
-    extra = [one for one in [*around, *([first] if first else [])] if one.sort in ("when", "place", "site") and one.end - one.begin <= 7]
+    whole = (
+        core.split(" ")[-1] not in PREPOSITIONS
+        and end - begin <= 12
+        and not re.search(r"\b(?:that|which|who|because|although|if|it|they)\b", core)
+    )
+    extra = [
+        one
+        for one in [*around, *([first] if first else [])]
+        if one.sort in ("when", "place", "site") and one.end - one.begin <= 7
+    ]
     if whole:
         for one in [*around, *([first] if first else [])]:
             yield from _around(clause, one, core, begin, end)
-        yield from _number(clause, begin, end)
+        yield from numbers(clause, begin, end)
         yield from _subject(clause, core, extra, drugs)
-        yield from _whether(clause, core, begin, end)
+        yield from whether(clause, core, begin, end)
         if first and first.sort == "when" and clause.words[first.begin].lower in ("after", "following"):
-            yield Asked("what happened", f"What happened {_lowered(clause, first)}?", clause.span(clause.subject[0], clause.end))
+            yield Asked(
+                "what happened", f"What happened {_lowered(clause, first)}?", clause.span(clause.subject[0], clause.end)
+            )
     yield from _object(clause, begin, end, extra, whole)
-    yield from _measured(clause, begin, end)
+    yield from measured(clause, begin, end)
 
 
 def _lowered(clause: Clause, one: Adjunct) -> str:
@@ -114,29 +94,52 @@ def _around(clause: Clause, one: Adjunct, core: str, begin: int, end: int) -> It
     bare = end == begin and is_patient(clause) and clause.form in ("copula",)
     if bare or (clause.form == "copula" and not core):
         return
-    if one.sort == "cause":
-        yield Asked("why", f"Why {inverted(clause, core)}?", answer)
-    elif one.sort == "purpose" and clause.form == "passive" and not clause.negated:
+    if (
+        one.sort == "cause"
+        or (one.sort == "purpose" and clause.form == "passive" and not clause.negated)
+        or (one.sort == "for" and not clause.negated and clause.form in ("passive", "past"))
+    ):
         yield Asked("why", f"Why {inverted(clause, core)}?", answer)
     elif one.sort == "when" and base not in REPORTING and clause.form not in ("copula", "modal") and not clause.negated:
         yield Asked("when", f"When {inverted(clause, core)}?", answer)
     elif one.sort == "lasting" and base not in REPORTING and not clause.negated:
         yield Asked("how long", f"How long {inverted(clause, core)}?", answer)
         yield Asked("how long", f"For how long {inverted(clause, core)}?", answer)
-    elif one.sort == "often" and base not in REPORTING and clause.form != "copula":
+    elif (
+        one.sort == "often"
+        and base not in REPORTING
+        and main not in ("advised", "instructed", "told", "asked")
+        and clause.form != "copula"
+    ):
         yield Asked("how often", f"How often {inverted(clause, core)}?", answer)
     elif one.sort == "by" and clause.form == "passive" and not clause.negated:
         if PERSON.search(said):
-            verb = clause.said(clause.verb[0], clause.verb[1])
             yield Asked("who", f"By whom {inverted(clause, core)}?", answer)
-            if not is_patient(clause):
-                yield Asked("who", f"Who {main} {subject(clause)} {core}".strip() + "?", answer) if main in forms()[0] else Asked("who", f"By whom {inverted(clause, core)}?", answer)
-            del verb
-        elif main in ("confirmed", "treated", "managed", "diagnosed", "established", "controlled", "stopped", "achieved", "made", "approached", "removed", "resected", "closed", "corrected", "assessed", "excluded", "performed"):
+            if not is_patient(clause) and main in forms()[0]:
+                yield Asked("who", f"Who {main} {subject(clause)} {core}".strip() + "?", answer)
+        elif main in (
+            "confirmed",
+            "treated",
+            "managed",
+            "diagnosed",
+            "established",
+            "controlled",
+            "stopped",
+            "achieved",
+            "made",
+            "approached",
+            "removed",
+            "resected",
+            "closed",
+            "corrected",
+            "assessed",
+            "excluded",
+            "performed",
+        ):
             yield Asked("how", f"How {inverted(clause, core)}?", clause.span(one.begin, one.end))
-    elif one.sort == "place" and main in MOVED and not core and clause.form in ("passive", "past"):
-        yield Asked("where", f"Where {inverted(clause)}?", answer)
-    elif one.sort == "site" and main in FOUND and not core and clause.form == "passive" and not clause.negated:
+    elif (one.sort == "place" and main in MOVED and not core and clause.form in ("passive", "past")) or (
+        one.sort == "site" and main in FOUND and not core and clause.form == "passive" and not clause.negated
+    ):
         yield Asked("where", f"Where {inverted(clause)}?", answer)
 
 
@@ -157,13 +160,19 @@ def _object(clause: Clause, begin: int, end: int, extra: list[Adjunct], whole: b
         at, preposition = begin + 1, f" {first}"
     elif "-" not in asks or first in PREPOSITIONS:
         return
-    if at >= end or clause.words[at].lower in ("no", "not", "that", "a", "any", "to") and end - at < 2:
+    if at >= end or (clause.words[at].lower in ("no", "not", "that", "a", "any", "to") and end - at < 2):
         return
     words = clause.lower(at, end)
-    if words[0] in ("no", "not", "any", "to", "it", "this", "having", "good", "well") or words[0] in PREPOSITIONS or is_adverb(words[0]):
+    if "then" in words:
+        return
+    if (
+        words[0] in ("no", "not", "any", "to", "it", "this", "having", "good", "well", "himself", "herself")
+        or words[0] in PREPOSITIONS
+        or is_adverb(words[0])
+    ):
         return
     if words[0] == "that":
-        at += 1
+        at, end = at + 1, clause.end
     elif "that" in words:
         end = at + words.index("that") if words.index("that") > 1 and not whole else end
     answer = clause.span(at, end)
@@ -178,7 +187,13 @@ def _subject(clause: Clause, core: str, extra: list[Adjunct], drugs: frozenset[s
     """`What led to the fall?`, `Which drug was held for two days?`"""
     said = clause.said(*clause.subject)
     last = clause.words[clause.subject[1] - 1].lower
-    if is_patient(clause) or clause.negated or clause.form in ("copula", "modal", "modal passive", "present") or last in DULL or core.startswith("no "):
+    if (
+        is_patient(clause)
+        or clause.negated
+        or clause.form in ("copula", "modal", "modal passive", "present")
+        or last in DULL
+        or core.startswith("no ")
+    ):
         return
     if {"her", "his", "their", "its", "and"} & set(said.lower().split()) and not PERSON.search(said):
         return
@@ -202,66 +217,8 @@ def _subject(clause: Clause, core: str, extra: list[Adjunct], drugs: frozenset[s
     if core and (len(core.split()) > 1 or core.split()[0] not in PREPOSITIONS):
         yield Asked("which" if which.startswith("Which") else which.lower(), f"{which} {verb} {core}?", answer)
     for one in extra:
-        yield Asked("which" if which.startswith("Which") else which.lower(), re.sub(r"\s+", " ", f"{which} {verb} {core} {_lowered(clause, one)}?"), answer)
-
-
-def _number(clause: Clause, begin: int, end: int) -> Iterator[Asked]:
-    """`How many units of blood did he receive?`"""
-    if clause.negated:
-        return
-    for place, stop, own in ((begin, end, False), (*clause.subject, True)):
-        words = clause.lower(place, stop)
-        if len(words) < 2 or not re.fullmatch(NUMBER, words[0]) or words[0] in ("a", "an", "one", "many", "1") or "." in words[0]:
-            continue
-        noun = next((word for word in words[1:4] if word.endswith("s") and len(word) > 3), "")
-        if not noun or set(words[1:3]) & PLURAL_NOT or "/" in words[1] or words[1] in ("of", "to", "x"):
-            continue
-        rest = clause.said(place + 1, stop)
-        if own:
-            verb = " ".join(word for word in clause.lower(*clause.verb) if not is_adverb(word))
-            more = clause.said(begin, end)
-            yield Asked("how many", f"How many {rest} {verb} {more}".strip() + "?", clause.span(place, place + 1))
-        elif clause.form in ("past", "perfect", "present", "modal"):
-            yield Asked("how many", f"How many {rest} {inverted(clause)}?", clause.span(place, place + 1))
-    lost = re.match(rf"(?:about|approximately|around|over|nearly)?\s*{NUMBER}\s?(?:kg|kilograms|pounds|lbs?)\b", clause.said(begin, end))
-    if clause.base in ("lose", "gain") and lost and is_patient(clause):
-        stop = begin + len(lost[0].split())
-        yield Asked("how much", f"How much weight {inverted(clause)}?", clause.span(begin, stop))
-
-
-def _measured(clause: Clause, begin: int, end: int) -> Iterator[Asked]:
-    """`How high was the temperature?`"""
-    said = clause.said(*clause.subject)
-    if clause.form != "copula" or clause.negated or not MEASURED.search(said) or begin >= end:
-        return
-    match = re.match(r"(?:elevated at|high at|low at|increased at|decreased at|normal at)?\s*(?=\d)", clause.said(begin, end))
-    if match and " and " not in said:
-        at = begin + len(match[0].split())
-        wh = "How low" if "low" in match[0] or "decreased" in match[0] else "How high"
-        yield Asked("how high", f"{wh} {inverted(clause)}?", clause.span(at, end))
-        yield Asked("what", f"What {inverted(clause)}?", clause.span(at, end))
-
-
-def _whether(clause: Clause, core: str, begin: int, end: int) -> Iterator[Asked]:
-    """`Had he struck his head?`, and what was so."""
-    words = clause.lower(begin, end)
-    verb_begin = clause.verb[0]
-    if clause.negated and not (clause.form == "copula" and not core):
-        question = inverted(clause, core, negated=False)
-        yield Asked("yes or no", f"{question[0].upper()}{question[1:]}?", clause.span(verb_begin, max(end, clause.verb[1])))
-    elif clause.base == "deny" and is_patient(clause) and words and len(words) <= 12:
-        rest = re.sub(r"^(?:any|having)\s+", "", core)
-        if re.search(r"\w+ing\b", rest.split()[0]) or re.search(r",|\b(?:and|or)\b", rest):
-            return
-        for question in (f"Did {{who}} have {rest}?", f"Did {{who}} report any {rest}?", f"Was there any {rest}?"):
-            if not rest.split()[0] in DETERMINERS | AUXILIARIES | PREPOSITIONS:
-                yield Asked("yes or no", question, clause.span(verb_begin, end))
-    elif words and words[0] == "no" and len(words) > 1 and clause.form in ("past", "present", "perfect"):
-        rest = clause.said(begin + 1, end)
-        if words[1] not in ("longer", "more", "known", "other", "further"):
-            yield Asked("yes or no", f"{inverted(clause)[0].upper()}{inverted(clause)[1:]} any {rest}?", clause.span(begin, end))
-            if rest.startswith("evidence of ") and not is_patient(clause):
-                yield Asked("yes or no", f"Was there any {rest} on the {subject(clause).removeprefix('the ')}?", clause.span(begin, end))
-    elif clause.form == "passive" and is_patient(clause) and len(words) <= 8 and not clause.base == "diagnose" and words and words[0] not in ("to", "as"):
-        question = inverted(clause, core)
-        yield Asked("yes or no", f"{question[0].upper()}{question[1:]}?", clause.span(verb_begin, end))
+        yield Asked(
+            "which" if which.startswith("Which") else which.lower(),
+            re.sub(r"\s+", " ", f"{which} {verb} {core} {_lowered(clause, one)}?"),
+            answer,
+        )

@@ -2,105 +2,26 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from importlib.resources import files
-from typing import NamedTuple
+from itertools import pairwise
 
-from capr.documents import CaprError, Span
-
-TOKEN = re.compile(
-    r"(?:Mr|Mrs|Ms|Dr|Prof|vs|approx)\.|[A-Z]\.(?= ?[a-z]{4})|\d+(?:[.,:]\d+)*%?|\w+(?:[-/.'’]\w+)*%?|[^\w\s]"
+from capr.documents import Span
+from capr.supervise.clauses.words import (
+    AUXILIARIES,
+    DETERMINERS,
+    PEOPLE,
+    PREPOSITIONS,
+    SUBORDINATORS,
+    VAGUE,
+    Token,
+    forms,
+    is_adverb,
+    is_participle,
+    tokens,
+    verb_at,
+    verbs,
 )
-BRACKETS = re.compile(r"\([^()]*\)|\[[^\[\]]*\]")
-BE = frozenset("is are was were".split())
-HAVE = frozenset("has have had".split())
-DO = frozenset("does do did".split())
-MODALS = frozenset("will would can could should may might must".split())
-AUXILIARIES = BE | HAVE | DO | MODALS
-NOT = frozenset("not never".split())
-ADVERBS = frozenset(
-    "also then thus therefore again still now soon once first later already just both all well not never since "
-    "even only often always further eventually ever however".split()
-)
-NO_ADVERBS = frozenset("family daily early only anomaly elderly assembly reply supply july likely".split())
-DETERMINERS = frozenset("a an the his her its their our my this that these those some any no another each".split())
-PREPOSITIONS = frozenset(
-    "of in on at by for with without to from into onto over under after before during within through between among "
-    "against per via about around above below across along despite until since upon toward towards following "
-    "including regarding concerning than as except".split()
-)
-SUBORDINATORS = frozenset(
-    "which that who whom whose when while whereas because although though if whether where since as until unless "
-    "than but so what how why".split()
-)
-VAGUE = frozenset(
-    "it this that these those they them there which who what one some others both all latter former such none other "
-    "another i you we us here either neither each most many few several following everything nothing".split()
-)
-
-
-class Token(NamedTuple):
-    """A word or sign of a text; brackets and what stands in them are none."""
-
-    begin: int
-    end: int
-    text: str
-    lower: str
-
-
-class Verb(NamedTuple):
-    """A row of verbs.tsv: how a verb is bent, and after which words its object is asked for (`-`: directly)."""
-
-    base: str
-    past: str
-    participle: str
-    asks: tuple[str, ...]
-
-
-@cache
-def verbs() -> Mapping[str, Verb]:
-    """The table verbs.tsv, by the base form."""
-    found = {}
-    for number, line in enumerate(files(__package__).joinpath("verbs.tsv").read_text("utf-8").splitlines()[1:], 2):
-        columns = line.split("\t")
-        if len(columns) != 4 or columns[0] in found:
-            raise CaprError(f"verbs.tsv, line {number}: {line[:60]!r} is not a new verb with its forms.")
-        base, past, participle, asks = columns
-        regular = re.sub(r"(?<=[^aeiou])y$", "i", base)
-        regular = base + "d" if base.endswith("e") else regular + "ed"
-        found[base] = Verb(base, past or regular, participle or regular, tuple(asks.split()))
-    return found
-
-
-@cache
-def forms() -> tuple[Mapping[str, Verb], Mapping[str, Verb], Mapping[str, Verb]]:
-    """Verbs by their past, by their participle, and by the third person."""
-    table = verbs().values()
-    third = {re.sub(r"(?<=[^aeiou])y$|(?<=s|x|z|h)$|(?<=o)$", lambda m: "ie" if m[0] else "e", v.base) + "s": v for v in table}
-    return {v.past: v for v in table}, {v.participle: v for v in table}, third
-
-
-def is_participle(word: str) -> bool:
-    """`given`, `admitted`, `re-explored`."""
-    return word in forms()[1] or (len(word) > 4 and word.endswith("ed") and word not in ("need", "speed", "naked"))
-
-
-def is_adverb(word: str) -> bool:
-    """`not`, `then`, `subsequently`."""
-    return word in ADVERBS or (len(word) > 4 and word.endswith("ly") and word not in NO_ADVERBS)
-
-
-def tokens(text: str, span: Span) -> list[Token]:
-    """The words and signs of a range, without what stands in brackets."""
-    hidden = [match.span() for match in BRACKETS.finditer(text, *span)]
-    return [
-        Token(match.start(), match.end(), match[0], match[0].lower())
-        for match in TOKEN.finditer(text, *span)
-        if not any(begin <= match.start() < end for begin, end in hidden)
-    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,72 +73,15 @@ def _cased(words: Sequence[Token], at: int) -> str:
     word = words[at].text
     following = words[at + 1].text if at + 1 < len(words) else ""
     ordinary = word[1:].islower() or len(word) == 1
-    if at == 0 and ordinary and not word.endswith(".") and not (following[:1].isupper() and following[1:].islower()):
+    if (
+        at == 0
+        and ordinary
+        and not word.endswith(".")
+        and not (following[:1].isupper() and following[1:].islower() and following.isalpha())
+        and not following[:1].isdecimal()
+    ):
         return word.lower()
     return word
-
-
-def verb_at(words: Sequence[Token], at: int, end: int) -> tuple[int, str, str, bool] | None:
-    """The verb group that begins there: its end, form, base form and whether it is negated."""
-    first, place = words[at].lower, at + 1
-    past, participle, third = forms()
-
-    def skip() -> int:
-        nonlocal place
-        begin = place
-        while place < end and is_adverb(words[place].lower):
-            place += 1
-        return begin
-
-    def negated() -> bool:
-        return any(word.lower in NOT for word in words[at:place])
-
-    if first in BE:
-        skip()
-        if place < end and words[place].lower == "being":
-            place += 1
-        word = words[place].lower if place < end else ""
-        if is_participle(word):
-            place += 1
-            return place, "passive", participle[word].base if word in participle else "", negated()
-        if word.endswith("ing") and len(word) > 5 and word not in ("during", "following", "including", "nothing"):
-            return place + 1, "progressive", "", negated()
-        return place, "copula", "be", negated()
-    if first in HAVE:
-        skip()
-        word = words[place].lower if place < end else ""
-        if word == "been":
-            place += 1
-            skip()
-            word = words[place].lower if place < end else ""
-            if is_participle(word):
-                place += 1
-                return place, "passive", participle[word].base if word in participle else "", negated()
-            if word.endswith("ing"):
-                return place + 1, "progressive", "", negated()
-            return None
-        if is_participle(word) and (place + 1 >= end or words[place + 1].lower not in ("by",)):
-            following = words[place + 1].lower if place + 1 < end else ""
-            if word in participle or following in DETERMINERS | PREPOSITIONS | {"", ",", "."}:
-                return place + 1, "perfect", participle[word].base if word in participle else "", negated()
-            return None
-        return (at + 1, "present" if first != "had" else "past", "have", False) if place == at + 1 else None
-    if first in DO:
-        skip()
-        word = words[place].lower if place < end else ""
-        return (place + 1, "done", word, True) if negated() and word in verbs() else None
-    if first in MODALS:
-        skip()
-        word = words[place].lower if place < end else ""
-        if word == "be" and place + 1 < end and is_participle(words[place + 1].lower):
-            main = words[place + 1].lower
-            return place + 2, "modal passive", participle[main].base if main in participle else "", negated()
-        return (place + 1, "modal", word, negated()) if word in verbs() else None
-    if first in past:
-        return place, "past", past[first].base, False
-    if first in third:
-        return place, "present", third[first].base, False
-    return None
 
 
 def clauses(text: str, sentence: Span) -> Iterator[Clause]:
@@ -225,10 +89,11 @@ def clauses(text: str, sentence: Span) -> Iterator[Clause]:
     words = tokens(text, sentence)
     while words and words[-1].text in ".;,":
         words.pop()
-    if not 4 <= len(words) <= 60 or any(word.text in ":?\"“”•" for word in words):
+    if not 4 <= len(words) <= 60 or any(word.text in ':?"“”•' for word in words):
         return
+    found: Clause | None
     for begin, end in _parts(words):
-        found = _clause(text, words, begin, end)
+        found = _clause(text, words, begin, end) or _relative(text, words, begin, end)
         if not found:
             continue
         yield found
@@ -239,9 +104,13 @@ def clauses(text: str, sentence: Span) -> Iterator[Clause]:
                 continue
             first = at + 1 if is_adverb(words[at].lower) and at + 1 < end else at
             verb = verb_at(words, first, end)
-            if verb and verb[1] != "present" and (words[first].lower in AUXILIARIES or _surely_finite(words, first, end)):
-                past_first = found.form in ("past", "perfect", "passive", "copula")
-                if words[first].lower in AUXILIARIES or (past_first and found.form == "past"):
+            if (
+                verb
+                and verb[1] != "present"
+                and (words[first].lower in AUXILIARIES or _surely_finite(words, first, end))
+            ):
+                irregular = verb[2] in verbs() and verbs()[verb[2]].past != verbs()[verb[2]].participle
+                if words[first].lower in AUXILIARIES or irregular or found.form == "past":
                     yield replace(
                         found, verb=(first, verb[0]), form=verb[1], base=verb[2], negated=verb[3],
                         end=_end(words, verb[0], end), lead=(0, 0),
@@ -255,13 +124,23 @@ def _parts(words: Sequence[Token]) -> Iterator[tuple[int, int]]:
         if word.text == ";":
             yield begin, at
             begin = at + 1
-        elif word.lower in ("and", "but", "so") and at and words[at - 1].text == "," and _begins(words, at + 1):
+        elif (
+            word.lower in ("and", "but", "so")
+            and at
+            and words[at - 1].text == ","
+            and _begins(words, at + 1)
+            and any(w.lower in AUXILIARIES or w.lower in forms()[0] or w.lower in forms()[2] for w in words[begin:at])
+        ):
             yield begin, at - 1
             begin = at + 1
-        elif word.lower in ("and", "but") and at + 2 < len(words) and words[at + 1].lower in ("he", "she", "the", "his", "her"):
-            if _begins(words, at + 1):
-                yield begin, at
-                begin = at + 1
+        elif (
+            word.lower in ("and", "but")
+            and at + 2 < len(words)
+            and words[at + 1].lower in ("he", "she", "the", "his", "her")
+            and _begins(words, at + 1)
+        ):
+            yield begin, at
+            begin = at + 1
     yield begin, len(words)
 
 
@@ -280,7 +159,11 @@ def _surely_finite(words: Sequence[Token], at: int, end: int) -> bool:
     """Whether a past form is no participle: `showed a mass`, but not `(a man) treated with insulin`."""
     word = words[at].lower
     verb = forms()[0][word] if word in forms()[0] else forms()[2].get(word)
-    if verb is None or word in ("left", "read", "set", "cut", "felt", "presents", "reports", "notes", "results"):
+    if (
+        verb is None
+        or (at + 1 < end and words[at + 1].lower in AUXILIARIES)
+        or word in ("cut", "felt", "presents", "reports", "notes", "results")
+    ):
         return False
     following = words[at + 1].lower if at + 1 < end else ""
     if verb.past != verb.participle or following in DETERMINERS or "-" not in verb.asks:
@@ -296,25 +179,42 @@ def _end(words: Sequence[Token], begin: int, end: int) -> int:
         if word == ",":
             stop = next((i for i in range(at + 1, end) if words[i].text == ","), end)
             inside = [w.lower for w in words[at + 1 : stop]]
-            if following in SUBORDINATORS | {"with", "without", "resulting", "leading", "suggesting", "thus", "however"}:
+            if following in SUBORDINATORS | {
+                "with",
+                "without",
+                "resulting",
+                "leading",
+                "suggesting",
+                "thus",
+                "however",
+            }:
                 return at
             if following.endswith("ing") or following in ("followed", "consistent", "based", "given", "due"):
                 return at
-            if any(w in AUXILIARIES or (w in forms()[0] and not _premodifies(words, at + 1 + i)) for i, w in enumerate(inside)):
+            inside = inside[: next((i for i, w in enumerate(inside) if w in ("that", "which", "who")), len(inside))]
+            if any(_tells(words, at + 1 + i) for i in range(len(inside))):
                 return at
-        elif word in ("which", "who", "whereas", "but", "although", "though", "where", "while", "whose", "then"):
+        elif word in ("which", "who", "whereas", "but", "although", "though", "where", "while", "whose"):
             return at
-        elif word == "and" and at > begin:
+        elif word in ("and", "or"):
             after = at + 2 if is_adverb(following) else at + 1
             if after < end and (words[after].lower in AUXILIARIES or _surely_finite(words, after, end)):
                 return at
-            if _begins(words, at + 1):
+            told = words[at + 2].lower if at + 2 < end else ""
+            if following in forms()[2] and told in DETERMINERS | {"that", "he", "she"}:
+                return at
+            if _begins(words, at + 1) or (
+                is_participle(following) and at + 2 < end and words[at + 2].lower in ("on", "with", "to", "by")
+            ):
                 return at
     return end
 
 
-def _premodifies(words: Sequence[Token], at: int) -> bool:
-    return at > 0 and words[at - 1].lower in DETERMINERS
+def _tells(words: Sequence[Token], at: int) -> bool:
+    """Whether a word is a finite verb, whatever stands around it: in lists, `increased` may be a participle."""
+    word, following = words[at].lower, words[at + 1].lower if at + 1 < len(words) else ""
+    verb = forms()[0].get(word)
+    return word in AUXILIARIES or (verb is not None and (verb.past != verb.participle or following in DETERMINERS))
 
 
 def _clause(text: str, words: Sequence[Token], begin: int, end: int) -> Clause | None:
@@ -327,11 +227,18 @@ def _clause(text: str, words: Sequence[Token], begin: int, end: int) -> Clause |
         lead, first = (first, comma), comma + 1
     while first < end and is_adverb(words[first].lower):
         first += 1
+    named = next((i for i in range(first + 1, min(first + 6, end)) if words[i].lower in ("he", "she")), None)
+    if named and lead[0] == lead[1] and not any(_tells(words, i) for i in range(first, named)):
+        if any(words[i].lower in forms()[2] or words[i].lower in forms()[0] for i in range(first, named)):
+            return None
+        lead, first = (first, named), named  # `Postoperatively she developed`
     for at in range(first + 1, min(first + 11, end)):
         word = words[at].lower
         if word == "," or word in SUBORDINATORS:
             return None
         verb = verb_at(words, at, end)
+        if word in AUXILIARIES and not verb:
+            return None
         if not verb or (word not in AUXILIARIES and not _surely_finite(words, at, end)):
             continue
         last = at
@@ -339,9 +246,27 @@ def _clause(text: str, words: Sequence[Token], begin: int, end: int) -> Clause |
             last -= 1
         if not is_subject(words[first:last]):
             return None
-        if verb[1] == "present" and verb[2] != "have" and words[last - 1].lower.endswith("s") and words[last - 1].lower != "s":
+        if (
+            verb[1] == "present"
+            and verb[2] != "have"
+            and words[last - 1].lower.endswith("s")
+            and words[last - 1].lower != "s"
+        ):
             return None
         return Clause(text, words, (first, last), (at, verb[0]), *verb[1:], _end(words, verb[0], end), lead)
+    return None
+
+
+def _relative(text: str, words: Sequence[Token], begin: int, end: int) -> Clause | None:
+    """`(a woman) who presented with cough`: what the sentence says of the patient."""
+    for at in range(begin + 1, end - 2):
+        if words[at].lower == "who" and any(word.lower in PEOPLE for word in words[max(begin, at - 6) : at]):
+            verb = verb_at(words, at + 1, end)
+            return (
+                Clause(text, words, (at, at + 1), (at + 1, verb[0]), *verb[1:], _end(words, verb[0], end))
+                if verb
+                else None
+            )
     return None
 
 
@@ -352,9 +277,15 @@ def is_subject(words: Sequence[Token]) -> bool:
     first, last = words[0].lower, words[-1].lower
     if first in VAGUE or first in PREPOSITIONS or last in PREPOSITIONS | DETERMINERS or last in AUXILIARIES:
         return False
-    if first in ("to", "for", "not") or any(not word.text[0].isalnum() for word in words):
+    if (
+        first in ("to", "for", "not", "and", "but", "or", "both", "attempt")
+        or last in ("and", "or", "also")
+        or any(not word.text[0].isalnum() for word in words)
+    ):
         return False
     if first.endswith("ing") and len(words) > 1 and words[1].lower in DETERMINERS | PREPOSITIONS:
         return False
-    pairs = zip(words, words[1:], strict=False)
+    if len(words) > 1 and any(word.lower in ("he", "she", "it", "they", "we", "i", "who") for word in words):
+        return False
+    pairs = pairwise(words)
     return not any(is_participle(one.lower) and two.lower in PREPOSITIONS | DETERMINERS for one, two in pairs)

@@ -6,32 +6,44 @@ import re
 from collections.abc import Iterator
 
 from capr.documents import Span
-from capr.supervise.clauses.asking import Asked
-from capr.supervise.clauses.grammar import AUXILIARIES, forms, is_subject, tokens
+from capr.supervise.clauses.grammar import is_subject
+from capr.supervise.clauses.inversion import Asked
+from capr.supervise.clauses.words import AUXILIARIES, forms, tokens
 
 THERE = re.compile(
-    r"(?:^|[,;]\s+|\band\s+)(?:[Tt]here)\s+(was|were|is|are)\s+((no\s+(?:signs?\s+of\s+|evidence\s+of\s+|history\s+of\s+)?)|an?\s+)?"
-    r"((?:(?!\b(?:which|that|who|but|because|although|and|with|on|in|at|during|after|or|to|for|over|from|without|due|noted|seen|within)\b)[^.,;:()\n]){4,60})"
+    r"(?:^|[,;]\s+|\band\s+)(?:[Tt]here)\s+(was|were|is|are)\s+((no\s+(?:signs?\s+of\s+|"
+    r"evidence\s+of\s+|history\s+of\s+)?)|an?\s+)?"
+    r"((?:(?!\b(?:which|that|who|but|because|although|and|with|on|in|at|during|after|or|to|for|over|"
+    r"from|without|due|noted|seen|within)\b)[^.,;:()\n]){4,60})"
 )
 LESION = (
-    r"(?:mass|lesion|tumou?r|cyst|nodule|aneurysm|abscess|hematoma|haematoma|polyp|ulcer|perforation|defect|stone|calculus|"
-    r"collection|laceration|thrombus|fistula|hernia|wound|node|opacity|effusion|vegetation|fragment|foreign body|swelling|tear|plaque)"
+    r"(?:mass|lesion|tumou?r|cyst|nodule|aneurysm|abscess|hematoma|haematoma|polyp|ulcer|perforation|"
+    r"defect|stone|calculus|"
+    r"collection|laceration|thrombus|fistula|hernia|wound|node|opacity|effusion|vegetation|fragment|"
+    r"foreign body|swelling|tear|plaque)"
 )
-SIZE = r"\d+(?:\.\d+)?(?:\s?(?:mm|cm))?(?:\s?(?:[x×*]|by)\s?\d+(?:\.\d+)?(?:\s?(?:mm|cm))?){0,2}[\s-]?(?:mm|cm|millimeters?|centimeters?)\b"
+SIZE = (
+    r"\d+(?:\.\d+)?(?:\s?(?:mm|cm))?"
+    r"(?:\s?(?:[x×*]|by)\s?\d+(?:\.\d+)?(?:\s?(?:mm|cm))?){0,2}[\s-]?(?:mm|cm|millimeters?|centimeters?)\b"
+)
 SIZED = re.compile(rf"\b(?:an?|the|one)\s+({SIZE})[\s-]+((?:[a-z-]+\s+){{0,3}}{LESION})\b")
 MEASURING = re.compile(
     rf"\b(?:an?|the)\s+((?:[a-z-]+\s+){{0,3}}{LESION})\s*,?\s*(?:measuring|measured|that measured|which measured|of)\s+"
     rf"(?:about\s+|approximately\s+|up to\s+)?({SIZE}(?:\s+in\s+(?:diameter|size|length))?)"
 )
 AGED = re.compile(
-    r"\b(\d{1,3}[\s-](?:year|month|week|day)s?[\s-]old)\s+(?:[A-Z]?[a-z-]+\s+){0,3}?(man|woman|boy|girl|male|female|patient|infant|child|lady|gentleman)\b"
+    r"\b(\d{1,3}[\s-](?:year|month|week|day)s?[\s-]old)\s+(?:[A-Z]?[a-z-]+\s+){0,3}?(man|woman|boy|"
+    r"girl|male|female|patient|infant|child|lady|gentleman)\b"
 )
 WHILE = re.compile(r"(When|While|As soon as|Upon|Whenever)\s+([^.,;:()\n]{8,90}),\s+([^.;:()\n]{8,160})")
 SITE = re.compile(
-    r"\b((?:severe |acute |sharp |mild |intense |chronic )?(?:pain|swelling|numbness|weakness|tenderness|rash|redness|itching|"
+    r"\b((?:severe |acute |sharp |mild |intense |chronic )?(?:pain|swelling|numbness|weakness|"
+    r"tenderness|rash|redness|itching|"
     r"tingling|burning|stiffness|discomfort))\s+(?:in|on|over|of|around)\s+((?:the|his|her|both)\s+(?:[\w-]+\s+){0,3}?"
-    r"(?:legs?|arms?|hands?|foot|feet|knees?|hips?|shoulders?|elbows?|wrists?|ankles?|fingers?|toes?|thighs?|face|neck|chest|"
-    r"abdomen|back|groin|eyes?|ears?|jaw|tongue|quadrant|region|area|fossa|calf|breasts?|scrotum|extremit(?:y|ies)|side|limbs?))\b"
+    r"(?:legs?|arms?|hands?|foot|feet|knees?|hips?|shoulders?|elbows?|wrists?|ankles?|fingers?|toes?|"
+    r"thighs?|face|neck|chest|"
+    r"abdomen|back|groin|eyes?|ears?|jaw|tongue|quadrant|region|area|fossa|calf|breasts?|scrotum|"
+    r"extremit(?:y|ies)|side|limbs?))\b"
 )
 LOOSE = re.compile(r"\b(?:it|this|these|those|they|them|which|such|same)\b", re.IGNORECASE)
 
@@ -45,11 +57,17 @@ def patterned(text: str, sentence: Span) -> Iterator[Asked]:
         begin = match.start(2) if match[2] else match.start(4)
         end = begin + len(text[begin : match.end(4)].rstrip())
         if no:
-            yield Asked("yes or no", f"{verb} there any {' '.join(no.split()[1:])} {rest}?".replace("  ", " "), Span(begin, end))
-        elif article.strip() in ("a", "an") and (head := re.search(rf"(?:[a-z]+\s+)?{LESION}$", rest)) and head[0] != rest:
+            yield Asked(
+                "yes or no", f"{verb} there any {' '.join(no.split()[1:])} {rest}?".replace("  ", " "), Span(begin, end)
+            )
+        elif (
+            article.strip() in ("a", "an")
+            and (head := re.search(rf"(?:[a-z]{{4,}}\s+)?{LESION}$", rest))
+            and head[0] != rest
+        ):
             yield Asked("yes or no", f"{verb} there {_article(head[0])} {head[0]}?", Span(begin, end))
         elif article.strip() in ("a", "an") and len(rest.split()) > 1:
-            yield Asked("yes or no", f"{verb} there {article.strip()} {rest}?", Span(match.start(1) , end))
+            yield Asked("yes or no", f"{verb} there {article.strip()} {rest}?", Span(match.start(1), end))
     for match in SIZED.finditer(text, *sentence):
         yield from _sized(" ".join(match[2].split()), Span(*match.span(1)))
     for match in MEASURING.finditer(text, *sentence):
@@ -61,10 +79,10 @@ def patterned(text: str, sentence: Span) -> Iterator[Asked]:
         if not re.search(r"\b(?:no|not|den\w+|without)\b[^.;]*$", text[sentence.begin : match.start()], re.IGNORECASE):
             yield Asked("where", f"Where was the {match[1]}?", Span(*match.span(2)))
             yield Asked("where", f"Where did {{who}} have {match[1]}?", Span(*match.span(2)))
-    match = WHILE.match(text, sentence.begin, sentence.end)
-    if match and not LOOSE.search(match[2]) and _is_clause(text, Span(*match.span(3))):
-        words = " ".join(match[2].split())
-        yield Asked("what happened", f"What happened {match[1].lower()} {words}?", Span(*match.span(3)))
+    after = WHILE.match(text, sentence.begin, sentence.end)
+    if after and not LOOSE.search(after[2]) and _is_clause(text, Span(*after.span(3))):
+        words = " ".join(after[2].split())
+        yield Asked("what happened", f"What happened {after[1].lower()} {words}?", Span(*after.span(3)))
 
 
 def _sized(name: str, answer: Span) -> Iterator[Asked]:

@@ -14,10 +14,17 @@ from capr.supervise.facts.note import Note
 SHARE = 0.35  # of the names that are exchanged, where others are known
 NAME = re.compile(r"[a-z]{4,}(?:[ -][a-z]{3,}){0,2}|[A-Z]{3,5}")
 NOT_NOUN = re.compile(
-    r"(?:\?|(?:was|were|is|are|had|has|have|did|be|been|given|started|stopped|held|and|or|for|in|on|at|to|with|by|from|of|after|"
+    r"(?:\?|(?:was|were|is|are|had|has|have|did|be|been|given|started|stopped|held|and|or|for|in|on|"
+    r"at|to|with|by|from|of|after|"
     r"before|during|because|\w+ed|when)\b)"
 )
-DETERMINED = re.compile(r"\b(?:the|an?|his|her|any|no|which|this|of|oral|intravenous|iv|mg|dose|daily|\w+ed|\w+ing)\s+$", re.IGNORECASE)
+DETERMINED = re.compile(
+    r"\b(?:the|an?|his|her|any|no|which|this|of|oral|intravenous|iv|mg|dose|daily|\w+ed|\w+ing)\s+$", re.IGNORECASE
+)
+BROAD = frozenset(
+    "tumor tumour cancer lesion mass cyst infection disease syndrome pain surgery steroid antibiotic "
+    "antibiotics".split()
+)
 
 
 @cache
@@ -58,7 +65,11 @@ def reworded(note: Note, words: str, answer: Span, draw: random.Random) -> str:
         return other[0].upper() + other[1:] if match.start() == 0 else other
 
     changed = pattern.sub(plain, changed)
-    changed = re.sub(r"\b([Aa])n?\s+(?=([a-z]))", lambda m: f"{m[1]}{'n' if m[2] in 'aeio' else ''} ", changed) if changed != words else changed
+    changed = (
+        re.sub(r"\b([Aa])n?\s+(?=([a-z]))", lambda m: f"{m[1]}{'n' if m[2] in 'aeio' else ''} ", changed)
+        if changed != words
+        else changed
+    )
     said = answer.of(note.text).lower()
     return words if said in changed.lower() or len(changed.split()) > 22 else changed
 
@@ -70,7 +81,10 @@ def _drugs(note: Note, words: str, draw: random.Random) -> str:
         if not match or draw.random() >= SHARE:
             continue
         other = draw.choice(classes()[name])
-        alone = not any(classes()[also] is not None and also != name and set(classes()[also]) & set(classes()[name]) for also in named & classes().keys())
+        alone = not any(
+            classes()[also] is not None and also != name and set(classes()[also]) & set(classes()[name])
+            for also in named & classes().keys()
+        )
         if not alone or other.lower() in note.lower:
             continue  # the class could mean another drug of the note
         before, after = words[: match.start()], words[match.end() :].lstrip()
@@ -82,9 +96,18 @@ def _drugs(note: Note, words: str, draw: random.Random) -> str:
 def _synonyms(note: Note, words: str, draw: random.Random) -> str:
     for mention in note.mentions:
         name = note.document[mention.span]
-        if mention.concept is None or mention.kind == "symptom" or name.lower() not in words.lower():
+        if (
+            mention.concept is None
+            or mention.kind == "symptom"
+            or name.lower() in BROAD
+            or name.lower() not in words.lower()
+        ):
             continue
-        others = [other for other in mention.concept.names[:4] if NAME.fullmatch(other) and other.lower() != name.lower()]
+        others = [
+            other
+            for other in mention.concept.names[: 1 if mention.kind == "drug" else 2]
+            if NAME.fullmatch(other) and other.lower() != name.lower() and not other.endswith("s")
+        ]
         match = re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", words)
         if match and others and name[-1:] != "s" and draw.random() < SHARE:
             words = f"{words[: match.start()]}{draw.choice(others)}{words[match.end() :]}"
