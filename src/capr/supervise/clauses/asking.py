@@ -17,6 +17,7 @@ REPORTING = frozenset(
     "have confirm discuss recommend consider know feel".split()
 )  # what follows them in time belongs to what they tell
 DULL = frozenset(
+    "question questions prescription attempt vitals "
     "examination exam treatment history results result findings finding course diagnosis condition "
     "evaluation workup level "
     "levels symptoms investigation investigations management therapy surgery procedure test tests "
@@ -163,7 +164,7 @@ def _object(clause: Clause, begin: int, end: int, extra: list[Adjunct], whole: b
     if at >= end or (clause.words[at].lower in ("no", "not", "that", "a", "any", "to") and end - at < 2):
         return
     words = clause.lower(at, end)
-    if "then" in words:
+    if "then" in words or words[:2] == ["the", "patient"]:
         return
     if (
         words[0] in ("no", "not", "any", "to", "it", "this", "having", "good", "well", "himself", "herself")

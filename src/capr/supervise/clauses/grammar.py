@@ -72,7 +72,7 @@ def _cased(words: Sequence[Token], at: int) -> str:
     """A word as it stands within a sentence: the first one without its capital, unless it is a name."""
     word = words[at].text
     following = words[at + 1].text if at + 1 < len(words) else ""
-    ordinary = word[1:].islower() or len(word) == 1
+    ordinary = (word[1:].islower() and word.isalpha()) or len(word) == 1
     if (
         at == 0
         and ordinary
@@ -168,7 +168,9 @@ def _surely_finite(words: Sequence[Token], at: int, end: int) -> bool:
     following = words[at + 1].lower if at + 1 < end else ""
     if verb.past != verb.participle or following in DETERMINERS or "-" not in verb.asks:
         return True
-    return following not in PREPOSITIONS - {"to"} | {"", ","}
+    if verb.base in ("perform", "provide", "obtain", "order", "discuss", "recommend", "request", "note"):
+        return False  # `Titer performed today` leaves out the auxiliary
+    return following not in PREPOSITIONS | {"", ",", "today", "here"}
 
 
 def _end(words: Sequence[Token], begin: int, end: int) -> int:

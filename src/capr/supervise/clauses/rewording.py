@@ -85,7 +85,7 @@ def _drugs(note: Note, words: str, draw: random.Random) -> str:
             classes()[also] is not None and also != name and set(classes()[also]) & set(classes()[name])
             for also in named & classes().keys()
         )
-        if not alone or other.lower() in note.lower:
+        if not alone or re.match(r"\s*\d", words[match.end() :]) or other.lower() in note.lower:
             continue  # the class could mean another drug of the note
         before, after = words[: match.start()], words[match.end() :].lstrip()
         article = "the " if NOT_NOUN.match(after) and not DETERMINED.search(before) else ""

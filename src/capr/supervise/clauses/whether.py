@@ -48,7 +48,7 @@ def numbers(clause: Clause, begin: int, end: int) -> Iterator[Asked]:
         if (
             len(words) < 2
             or not re.fullmatch(NUMBER, words[0])
-            or words[0] in ("a", "an", "one", "many", "1")
+            or words[0] in ("a", "an", "one", "many", "several", "a few", "1")
             or "." in words[0]
         ):
             continue
@@ -79,10 +79,11 @@ def measured(clause: Clause, begin: int, end: int) -> Iterator[Asked]:
     match = re.match(
         r"(?:elevated at|high at|low at|increased at|decreased at|normal at)?\s*(?=\d)", clause.said(begin, end)
     )
-    if match and " and " not in said:
+    if match and " and " not in f"{said} {clause.said(begin, end)}":
         at = begin + len(match[0].split())
         wh = "How low" if "low" in match[0] or "decreased" in match[0] else "How high"
-        yield Asked("how high", f"{wh} {inverted(clause)}?", clause.span(at, end))
+        if not said.lower().endswith(("weight", "score", "ph")):
+            yield Asked("how high", f"{wh} {inverted(clause)}?", clause.span(at, end))
         yield Asked("what", f"What {inverted(clause)}?", clause.span(at, end))
 
 

@@ -21,7 +21,7 @@ MODALS = frozenset("will would can could should may might must".split())
 AUXILIARIES = BE | HAVE | DO | MODALS
 NOT = frozenset("not never".split())
 ADVERBS = frozenset(
-    "also then thus therefore again still now soon once first later already just both all not never since "
+    "also then thus therefore again still now soon once first later already just not never since "
     "even only often always further eventually ever however".split()
 )
 NO_ADVERBS = frozenset("family daily early only anomaly elderly assembly reply supply july likely".split())
