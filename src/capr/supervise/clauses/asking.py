@@ -71,6 +71,8 @@ def asked(clause: Clause, drugs: frozenset[str]) -> Iterator[Asked]:
     ]
     if whole:
         for one in [*around, *([first] if first else [])]:
+            if one.sort == "cause" and around and around[0].sort in ("by", "for", "purpose"):
+                continue  # the cause of that, not of what the clause tells
             yield from _around(clause, one, core, begin, end)
         yield from numbers(clause, begin, end)
         yield from _subject(clause, core, extra, drugs)
@@ -167,7 +169,8 @@ def _object(clause: Clause, begin: int, end: int, extra: list[Adjunct], whole: b
     if "then" in words or words[:2] == ["the", "patient"]:
         return
     if (
-        words[0] in ("no", "not", "any", "to", "it", "this", "having", "good", "well", "himself", "herself")
+        words[0]
+        in ("no", "not", "any", "to", "it", "this", "having", "good", "well", "himself", "herself", "continued")
         or words[0] in PREPOSITIONS
         or is_adverb(words[0])
     ):

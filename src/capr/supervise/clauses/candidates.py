@@ -128,7 +128,7 @@ def _is_good(words: str, answer: str, kind: str) -> bool:
     ):
         return False
     if (
-        " ," in words
+        re.search(r" ,|\b(\w+) \1\b|\bany\b.* no |\b(?:his|her) yet\b", words)
         or LOOSE.search(words, 5)
         or VERBLESS.match(words)
         or re.search(r"[;:\"“”?]", words[:-1])

@@ -277,7 +277,12 @@ def is_subject(words: Sequence[Token]) -> bool:
     if not words or len(words) > 9:
         return False
     first, last = words[0].lower, words[-1].lower
-    if first in VAGUE or first in PREPOSITIONS or last in PREPOSITIONS | DETERMINERS or last in AUXILIARIES:
+    if (
+        first in VAGUE | SUBORDINATORS
+        or first in PREPOSITIONS
+        or last in PREPOSITIONS | DETERMINERS
+        or last in AUXILIARIES
+    ):
         return False
     if (
         first in ("to", "for", "not", "and", "but", "or", "both", "attempt")

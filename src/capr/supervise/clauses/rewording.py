@@ -21,6 +21,7 @@ NOT_NOUN = re.compile(
 DETERMINED = re.compile(
     r"\b(?:the|an?|his|her|any|no|which|this|of|oral|intravenous|iv|mg|dose|daily|\w+ed|\w+ing)\s+$", re.IGNORECASE
 )
+ARTICLED = re.compile(r"\b(?:any|the|an?|his|her|no|of|\w+(?:al|ic|ive|ous|ere|ild|ute|ing|ed))\s+$", re.IGNORECASE)
 BROAD = frozenset(
     "tumor tumour cancer lesion mass cyst infection disease syndrome pain surgery steroid antibiotic "
     "antibiotics".split()
@@ -62,6 +63,8 @@ def reworded(note: Note, words: str, answer: Span, draw: random.Random) -> str:
         if draw.random() >= SHARE:
             return match[0]
         other = draw.choice(table[match[0].lower()])
+        if re.search(r"\w\s+$", match.string[: match.start()]) and ARTICLED.search(match.string[: match.start()]):
+            other = re.sub(r"^an?\s+", "", other)
         return other[0].upper() + other[1:] if match.start() == 0 else other
 
     changed = pattern.sub(plain, changed)
