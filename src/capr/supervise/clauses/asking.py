@@ -201,6 +201,8 @@ def _subject(clause: Clause, core: str, extra: list[Adjunct], drugs: frozenset[s
         return
     if {"her", "his", "their", "its", "and"} & set(said.lower().split()) and not PERSON.search(said):
         return
+    if said.lower().startswith("no "):
+        return
     which = "Who" if PERSON.search(said) else "What"
     if last in drugs:
         which = "Which drug"

@@ -52,7 +52,12 @@ def patterned(text: str, sentence: Span) -> Iterator[Asked]:
     """What such sentences answer."""
     for match in THERE.finditer(text, *sentence):
         verb, article, no, rest = match[1].capitalize(), match[2] or "", match[3], " ".join(match[4].split())
-        if LOOSE.search(rest) or len(rest.split()) > 7 or rest.split()[-1].lower() in ("a", "the", "of", "by"):
+        if (
+            text[match.end() :].startswith("or ")
+            or LOOSE.search(rest)
+            or len(rest.split()) > 7
+            or rest.split()[-1].lower() in ("a", "the", "of", "by")
+        ):
             continue
         begin = match.start(2) if match[2] else match.start(4)
         end = begin + len(text[begin : match.end(4)].rstrip())
