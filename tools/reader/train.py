@@ -2,12 +2,11 @@
 
 python tools/reader/train.py REPORTS BASES OUT MODEL…
 
-REPORTS is a folder of files in SQuAD's format, NAME.json.gz, and dev-NAME.json.gz to measure with; BASES a folder with
-the Hugging Face checkpoints ms-marco-MiniLM-L-12-v2 and bge-small-en-v1.5, or one such checkpoint, from which all then
-begin. Each model goes to OUT/MODEL, what is measured to OUT/MODEL/measured.json. A model that another begins with, or
-learns from, has to be there. What is there already is not made again, and a run that was interrupted goes on from its
-last checkpoint. Besides capr itself it needs torch, transformers, onnx, onnxruntime, tokenizers and numpy; what else
-capr imports is not used.
+REPORTS is what prepare.py has made: NAME.json.gz to learn from, and dev-NAME.json.gz to measure with; BASES a folder
+with the Hugging Face checkpoint ms-marco-MiniLM-L-12-v2. Each model goes to OUT/MODEL, what is measured to
+OUT/MODEL/measured.json. A model that another begins with, or learns from, has to be there. What is there already is
+not made again, and a run that was interrupted goes on from its last checkpoint. Besides capr itself it needs torch,
+transformers, onnx, onnxruntime, tokenizers and numpy; what else capr imports is not used.
 """
 
 import importlib.abc
@@ -16,7 +15,7 @@ import importlib.util
 import json
 import sys
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from unittest.mock import MagicMock
@@ -49,42 +48,34 @@ from capr.train.loop import Schedule  # noqa: E402
 from capr.train.questions import Source, posed, whole_reports  # noqa: E402
 from capr.train.reader import Recipe, build, train, validated  # noqa: E402
 
-MINILM, BGE = "ms-marco-MiniLM-L-12-v2", "bge-small-en-v1.5"
+MINILM = "ms-marco-MiniLM-L-12-v2"
 LENGTH = 900  # characters of a paragraph to measure with
 QUESTIONS, PARAGRAPHS = 500, 40  # of a file to measure whole reports with
-ANSWERS = {"squad": 1.0, "clinical": 1.0}  # files, and how often their questions are drawn
-SPANS = {"spans": 1.0}
+SOURCES = {"squad": 1.0, "articles": 1.0, "clinical": 0.3}  # files, and how often their questions are drawn
 
 
 @dataclass(frozen=True)
 class Model:
-    """What a model is made of. Sentences with blanks are not validated with, unless there is nothing else."""
+    """What a model is made of."""
 
     recipe: Recipe
-    sources: dict[str, float] = field(default_factory=lambda: ANSWERS)
-    schedule: Schedule = field(
-        default_factory=lambda: Schedule(epochs=4, batch=32, learning_rate=6e-5, patience=0, validations=2)
-    )
-    ship: bool = False
+    schedule: Schedule
+    ship: bool = True
 
 
-def student(layers, base="teacher", teacher="teacher", learning_rate=1.2e-4):
+def student(layers, seed=1):
     """A reader of fewer layers that learns from a teacher, and begins with some of its layers."""
-    schedule = Schedule(epochs=6, batch=32, learning_rate=learning_rate, patience=0)
-    return Model(Recipe(base, layers=layers, teacher=teacher, licence="CC BY-SA"), ANSWERS, schedule, ship=True)
+    schedule = Schedule(epochs=3, batch=48, learning_rate=1.2e-4, patience=0, seed=seed)
+    return Model(Recipe("teacher", layers=layers, teacher="teacher", licence="CC BY-SA"), schedule)
 
 
-WARM = Schedule(epochs=2, batch=32, learning_rate=6e-5, patience=0)
+LONG = Schedule(epochs=3, batch=48, learning_rate=8e-5, patience=0, validations=2)
 MODELS = {
-    "warm": Model(Recipe(MINILM), SPANS, WARM),
-    "plain": Model(Recipe(MINILM, licence="CC BY-SA"), ship=True),
-    "bge": Model(Recipe(BGE, licence="CC BY-SA"), ship=True),
-    "teacher": Model(Recipe("warm", licence="CC BY-SA"), ship=True),
-    "mixed": Model(Recipe(MINILM, licence="CC BY-SA"), {**ANSWERS, "spans": 0.5}, ship=True),
+    "teacher": Model(Recipe(MINILM, licence="CC BY-SA"), LONG, ship=False),
     "reader": student(6),
-    "reader8": student(8, learning_rate=1e-4),
-    "alone6": Model(Recipe("warm", layers=6, licence="CC BY-SA"), ship=True),
-    "cold6": student(6, "plain", "plain"),
+    "reader-2": student(6, 2),
+    "reader-3": student(6, 3),
+    "reader8": student(8),
 }
 
 
@@ -98,13 +89,8 @@ def main(reports, bases, out, names):
         model = MODELS[name]
         recipe = located(replace(model.recipe, name=name), bases, out)
         sources = [
-            Source(
-                read_reports(reports / f"{file}.json.gz", print),
-                weight,
-                file != "spans" or len(model.sources) == 1,
-                file,
-            )
-            for file, weight in model.sources.items()
+            Source(read_reports(reports / f"{file}.json.gz", print), weight, name=file)
+            for file, weight in SOURCES.items()
         ]
         say(name, {one.name: f"{len(one.reports):,} reports, {one.questions:,} questions" for one in sources})
 
@@ -123,9 +109,7 @@ def main(reports, bases, out, names):
 
 def located(recipe, bases, out):
     """The recipe with the paths of its base and its teacher."""
-    base = out / recipe.base
-    if recipe.base in (MINILM, BGE):
-        base = bases if (bases / "config.json").is_file() else bases / recipe.base
+    base = (bases if recipe.base == MINILM else out) / recipe.base
     return replace(recipe, base=str(base), teacher=str(out / recipe.teacher) if recipe.teacher else "")
 
 

@@ -12,6 +12,7 @@ from capr.index import Discourse, Encoder, Grain, Index, OnnxEncoder
 from capr.index.discourse import load_discourse
 from capr.index.onnx import any_manifest
 from capr.search.choice import NONE, SHIPPED, Choice, shipped
+from capr.search.ranked_reader import Joint, RankedReader
 from capr.search.reader import AnswerReader, load_reader
 from capr.search.rerank import OnnxPoly, OnnxRanker, Ranker
 
@@ -166,7 +167,11 @@ def answer_reader(given: AnswerReader | str | os.PathLike[str] | None) -> Answer
 
 @lru_cache(maxsize=2)
 def _loaded_reader(folder: Path) -> AnswerReader:
-    return load_reader(folder)
+    """The reader of a folder, with the ranker that ships if it was fitted to that."""
+    reader, joint, place = load_reader(folder), Joint.read(folder), shipped("ranker")
+    if joint is None or not place.is_dir() or any_manifest(place, "ranker").name != joint.ranker:
+        return reader
+    return RankedReader(reader, _shipped_ranker(place), joint)
 
 
 def load_encoder(given: Encoder | str | os.PathLike[str] | None) -> Encoder | None:

@@ -22,7 +22,7 @@ MALE, FEMALE = (
 SEVERAL = re.compile(
     r"\b(?:[Cc]ase|[Pp]atient)\s+(?:no\.?\s*|#\s*)?(?:2|two|B|II)\b|\b(?:[Bb]oth|[Tt]wo|[Tt]hree|"
     r"[Ff]our|[Ff]ive|[Ss]ix|[Ss]even|[Ee]ight|[Tt]en|\d+)\s+"
-    r"(?:[\w-]+\s+){0,3}(?:patients|cases|siblings|sisters|brothers|children|infants|women|men|"
+    r"(?:[\w-]+\s+){0,3}(?:patients|cases|siblings|sisters|brothers|children|infants|women|men|males|females|"
     r"twins)\b|\b[Ss]econd (?:patient|case)\b"
 )
 LABEL = re.compile(r"[\s•*–-]*(?:[A-Z][\w/ -]{2,40}:\s+)?(?=\S)")
