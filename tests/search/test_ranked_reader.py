@@ -37,11 +37,12 @@ class FakeRanker:
 def test_confidence_and_score_are_joined_as_the_formula_says():
     ranker = FakeRanker()
     reader = RankedReader(FakeReader(), ranker, JOINT)
-    (found,) = reader.read("Why?", ["0.8"], best=2)
+    found, other = reader.read("Why?", ["0.8", "0.6"], best=2)
     for reading, confidence in zip(found, (0.8, 0.4), strict=True):
-        value = 0.5 * math.log(confidence / (1 - confidence)) + 0.25 * 2 - 1
+        value = 0.5 * math.log(confidence / (1 - confidence)) + 0.25 * (2 - 4) - 1
         assert reading.confidence == pytest.approx(1 / (1 + math.exp(-value)))
     assert [reading.span for reading in found] == [Span(0, 1), Span(1, 2)]
+    assert other[0].confidence == pytest.approx(1 / (1 + math.exp(-(0.5 * math.log(0.6 / 0.4) - 1))))
     assert (reader.name, reader.threshold) == ("fake", 0.4)
 
 
@@ -50,7 +51,7 @@ def test_the_ranker_reads_the_surest_paragraphs_and_the_others_count_as_its_lowe
     texts = [f"0.{number}" for number in range(1, 10)] + ["0"]
     found = RankedReader(FakeReader(), ranker, JOINT).read("Why?", texts)
     assert ranker.asked == [("Why?", [f"0.{number}" for number in range(9, 9 - SUREST, -1)])]
-    lowest = 10 * (1 - 0.9)
+    lowest = 10 * (1 - 0.9) - 10 * (1 - 0.4)
     assert found[0][0].confidence == pytest.approx(JOINT.joined(0.1, lowest))
     assert found[8][0].confidence == pytest.approx(JOINT.joined(0.9, lowest))
     assert found[-1] == []

@@ -67,6 +67,7 @@ def read(path, reader, ranker):
     for group in whole_reports([Source(read_reports(path))], QUESTIONS, PARAGRAPHS, None, LENGTH, "measured"):
         found = reader.extract([(one.question, one.text) for one in group])
         scores = ranker.scores(group[0].question, [one.text for one in group])
+        scores = [score - max(scores) for score in scores]
         golds = [gold for one in group for gold in one.golds]
         groups.append([
             One(one, some[0], reader.confidence(some[0]), score, golds)

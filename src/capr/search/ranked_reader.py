@@ -24,7 +24,10 @@ LEAST = 1e-6  # of a confidence, and of what is left to 1
 
 @dataclass(frozen=True, slots=True)
 class Joint:
-    """How a reader's confidence c and a ranker's score s are one: sigmoid(confidence logit(c) + score s + bias).
+    """How a reader's confidence c and a ranker's score are one: sigmoid(confidence logit(c) + score d + bias).
+
+    d is how far the score is below the best that the ranker gives to a paragraph for the same question, as 0 or less:
+    scores of different questions cannot be compared.
 
     Attributes:
         ranker: the name of the one that it was fitted with.
@@ -38,9 +41,9 @@ class Joint:
     bias: float
     threshold: float
 
-    def joined(self, confidence: float, score: float) -> float:
+    def joined(self, confidence: float, below: float) -> float:
         """What both say together, from 0 to 1."""
-        return sigmoid(self.confidence * logit(confidence) + self.score * score + self.bias)
+        return sigmoid(self.confidence * logit(confidence) + self.score * below + self.bias)
 
     @classmethod
     def read(cls, folder: Path) -> Joint | None:
@@ -91,10 +94,11 @@ class RankedReader:
         order = sorted((n for n, some in enumerate(found) if some), key=lambda n: -found[n][0].confidence)[:SUREST]
         if not order:
             return found
-        scores = dict(zip(order, self.ranker.scores(question, [paragraphs[n] for n in order]), strict=True))
-        lowest = min(scores.values())
+        scores = self.ranker.scores(question, [paragraphs[n] for n in order])
+        below = {n: score - max(scores) for n, score in zip(order, scores, strict=True)}
+        lowest = min(below.values())
         return [
-            [replace(one, confidence=self.joint.joined(one.confidence, scores.get(n, lowest))) for one in some]
+            [replace(one, confidence=self.joint.joined(one.confidence, below.get(n, lowest))) for one in some]
             for n, some in enumerate(found)
         ]
 
