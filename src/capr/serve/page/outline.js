@@ -1,0 +1,27 @@
+// The headings of a document, as a way to its sections.
+
+import { el } from "./dom.js";
+
+/** A list of buttons; `jump(section)` is called with the one that is wanted. */
+export function outline(sections, jump) {
+  const named = sections.filter((section) => section.heading);
+  if (!named.length) return null;
+  const depth = (section) => section.level ?? section.heading.split(" | ").length;
+  const least = Math.min(...named.map(depth));
+  return el("details", { class: "outline", open: matchMedia("(min-width: 900px)").matches },
+    el("summary", {}, "Outline"),
+    el("nav", { "aria-label": "Outline of the report" },
+      el("ul", { class: "plain" }, ...named.map((section) =>
+        el("li", { class: `level-${Math.min(3, depth(section) - least)}` },
+          el("button", { type: "button", "data-begin": section.begin, onclick: () => jump(section) }, last(section.heading)))))));
+}
+
+const last = (heading) => heading.split(" | ").at(-1).trim();
+
+/** Marks the section that is read. */
+export function mark(nav, begin) {
+  for (const button of nav.querySelectorAll("button")) {
+    if (Number(button.dataset.begin) === begin) button.setAttribute("aria-current", "true");
+    else button.removeAttribute("aria-current");
+  }
+}
