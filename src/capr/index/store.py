@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -23,7 +24,7 @@ from capr.segment import Passage
 
 PASSAGE = (
     "passage.number, passage.document, begin, end, text, heading, heading_begin, heading_end, aspect, sentences, "
-    "passage.mentions, document.id, title, metadata, first"
+    "passage.mentions, document.id, title, metadata, first, document.passages"
 )
 
 
@@ -186,6 +187,33 @@ class Store(VectorTables):
             "fields": {name: count for name, count in self.database.execute(fields) if not re.match("#[^#]", name)},
         }
 
+    def counts_of(self, documents: Sequence[int]) -> dict[str, Any]:
+        """The same of some documents."""
+        total = [0, 0, 0, 0]
+        fields: Counter[str] = Counter()
+        patients: set[str] = set()
+        for some in parts(documents):
+            one = f"FROM document WHERE number IN ({marks(some)})"
+            query = f"SELECT COUNT(*), TOTAL(passages), TOTAL(length), TOTAL(mentions) {one}"
+            found = self.database.execute(query, some).fetchone()
+            total = [known + int(new) for known, new in zip(total, found, strict=True)]
+            for id, metadata in self.database.execute(f"SELECT id, metadata {one}", some):
+                facts = list(document_facts(Document(id, "", "", json.loads(metadata))))
+                fields.update({name for name, _ in facts})
+                patients.update(value for name, value in facts if name == "patient")
+        return {
+            **dict(zip(("documents", "passages", "characters", "mentions"), total, strict=True)),
+            "patients": len(patients),
+            "vectors": self.vectors_in(documents),
+            "encoder": self.encoder(),
+            **self.sentence_counts(documents),
+            "fields": {
+                name: count
+                for name, count in sorted(fields.items(), key=lambda pair: (-pair[1], pair[0]))
+                if not re.match("#[^#]", name)
+            },
+        }
+
     def document(self, id: str) -> Document | None:
         with self.reading() as database:
             row = database.execute("SELECT * FROM document WHERE id = ?", (id,)).fetchone()
@@ -218,14 +246,14 @@ class Store(VectorTables):
 
     def _stored(self, row: Sequence[Any], previous: Span | None, following: Span | None) -> Stored:
         (number, _, begin, end, text, heading, heading_begin, heading_end, aspect, sentences, mentions, id, title,
-         metadata, first) = row  # fmt: skip
+         metadata, first, count) = row  # fmt: skip
         with self._sound():
             bounds = np.frombuffer(sentences, np.uint32).tolist()
             cut = tuple(Span(begin + a, begin + b) for a, b in zip(bounds[::2], bounds[1::2], strict=True))
             heading_span = None if heading_begin is None else Span(heading_begin, heading_end)
             passage = Passage(id, number - first, Span(begin, end), heading, heading_span, cut, previous, following)
             entry = Entry(passage, text, aspect, tuple(self._mention(*given) for given in json.loads(mentions)))
-            return Stored(number, entry, title, json.loads(metadata))
+            return Stored(number, entry, title, json.loads(metadata), count)
 
     def _mention(
         self, begin: int, end: int, kind: str, concept: int | None, by: list[str], said: Mapping[str, list[Any]]
