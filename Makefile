@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SHELL := /bin/bash
 
-.PHONY: demo test test-faults lint clean
+.PHONY: demo test test-faults test-browser screenshots chromium lint clean
 
 demo: .venv/core
 	@$(BIN)/capr samples demo
@@ -22,6 +22,20 @@ test: .venv/test
 
 test-faults: .venv/test
 	CAPR_FAULTS=100 $(BIN)/python -m pytest tests/index/faults
+
+# The page in a real browser. CHROMIUM=/path/to/chromium if it is not on the PATH.
+CHROMIUM ?= $(firstword $(shell command -v chromium chromium-browser google-chrome 2>/dev/null))
+
+chromium:
+	@test -n "$(CHROMIUM)" || { \
+	  echo "There is no Chromium to show the page in. Fix: apt-get install chromium, or add CHROMIUM=/path/to/it"; exit 1; }
+
+test-browser: chromium .venv/browser
+	CAPR_CHROMIUM="$(CHROMIUM)" $(BIN)/python -m pytest tests/browser
+
+# Draws docs/screenshots anew. Look at every one of them before you commit it.
+screenshots: chromium .venv/browser
+	CAPR_CHROMIUM="$(CHROMIUM)" CAPR_SCREENSHOTS=docs/screenshots $(BIN)/python -m pytest tests/browser/test_screenshots.py
 
 lint: .venv/test
 	$(BIN)/ruff check .
@@ -46,4 +60,10 @@ clean:
 .venv/test: pyproject.toml | .venv/bin/python
 	@echo "Installing capr and what its tests need into .venv ..."
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test]'
+	@touch $@
+
+.venv/browser: pyproject.toml | .venv/bin/python
+	@echo "Installing what the tests of the page need into .venv ..."
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[serve,test]' \
+	  'playwright>=1.49' 'axe-playwright-python>=0.1.4'
 	@touch $@

@@ -10,6 +10,7 @@ export class Problem extends Error {
   }
 }
 
+let declined = 0; // how often somebody had no token to give
 let askForToken = async () => null; // gives a token, or null; see token.js
 let heard = () => {}; // told whether the server was reached; see banner.js
 export const connect = (handlers) => ({ askForToken = askForToken, heard = heard } = handlers);
@@ -36,6 +37,7 @@ async function call(method, path, body, options = {}) {
 
 /** The response to an allowed request; a refused one asks for a token until there is a right one, or none. */
 async function authorised(method, path, body, options) {
+  const before = declined;
   for (;;) {
     const sent = token.get();
     const response = await reached(method, path, body, sent, options.signal);
@@ -44,7 +46,10 @@ async function authorised(method, path, body, options) {
     if (response.status !== 401 || options.quiet) throw problem;
     if (token.get() !== sent) continue; // another request has got a new one meanwhile
     token.drop();
-    if (!(await askForToken(sent ? problem.fact || problem.title : ""))) throw problem;
+    if (declined !== before) throw problem; // asked and declined while this one was on its way
+    if (await askForToken(sent ? problem.fact || problem.title : "")) continue;
+    declined += 1;
+    throw problem;
   }
 }
 

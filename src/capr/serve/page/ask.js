@@ -39,7 +39,7 @@ export function askBox({ submit, answered, jump }) {
     }
     return undefined;
   };
-  return { element: el("section", { class: "ask", "aria-label": "Ask this report" }, form, out), ask };
+  return { element: el("section", { class: "ask", "aria-label": "Question and answer" }, form, out), ask };
 }
 
 function render(given, jump) {

@@ -162,7 +162,7 @@ function toMention(body, mention) {
 function lightUp(element) {
   if (!element) return;
   bring(element);
-  element.classList.remove("flash");
+  for (const lit of view.querySelectorAll(".flash")) lit.classList.remove("flash");
   void element.offsetWidth; // so that the same place lights up again
   element.classList.add("flash");
 }
@@ -183,7 +183,7 @@ function follow(body, contents) {
     }
     const first = [...body.children].find((one) => seen.has(one));
     if (first) mark(contents, Number(first.dataset.section));
-  }, { rootMargin: "-25% 0px -55% 0px" });
+  }, { rootMargin: "-30% 0px -60% 0px" });
   const observe = () => [...body.children].forEach((one) => watch.observe(one));
   new MutationObserver(() => {
     watch.disconnect();

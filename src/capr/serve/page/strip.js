@@ -79,9 +79,11 @@ export function strip(scores, query, words, jump) {
   const ruler = el("div", { class: "ruler", "aria-hidden": "true" });
   const measured = new ResizeObserver(() => label(ruler, headings, sentences));
   measured.observe(ruler);
-  return el("section", { class: "strip", "aria-label": `Where this report speaks of ${query}` },
+  const whole = el("section", { class: "strip", "aria-label": `Where this report speaks of ${query}` },
     el("h3", {}, "Where it speaks of ", el("q", {}, query)),
     el("div", { class: "strip-grid" }, names, bar, ruler), caption);
+  new ResizeObserver(() => document.documentElement.style.setProperty("--strip", `${whole.offsetHeight}px`)).observe(whole);
+  return whole;
 }
 
 const best = (sentences, name) => sentences.reduce((top, one, at) => (one[name] > sentences[top][name] ? at : top), 0);

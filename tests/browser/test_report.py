@@ -1,0 +1,136 @@
+"""The view of one report: outline, strip, mentions, and the box to ask it."""
+
+import re
+
+from playwright.sync_api import expect
+
+REPORT = "document=p03-2025-02-03-discharge"
+DOSE = "What dose of vancomycin was she discharged on?"
+
+
+def in_view(locator):
+    """Whether something is on the screen."""
+    box = locator.bounding_box()
+    height = locator.page.viewport_size["height"]
+    return 0 <= box["y"] + box["height"] / 2 <= height
+
+
+def test_a_hit_opens_its_report_at_the_passage(at):
+    page = at("q=What+was+the+kidney+injury+attributed+to%3F")
+    page.locator(".hit h3 a").first.click()
+    target = page.locator(".report .target").first
+    expect(target).to_contain_text("ACUTE KIDNEY INJURY")
+    assert in_view(target)
+    expect(page.get_by_role("heading", name="Discharge summary: MRSA tricuspid valve endocarditis")).to_be_focused()
+    page.get_by_role("link", name="Back to the results").click()
+    expect(page.locator(".hit h3 a").first).to_be_focused()
+
+
+def test_the_text_is_exact(at):
+    page = at(REPORT)
+    expect(page.locator(".report")).to_be_visible()
+    with page.expect_response(re.compile("/api/documents/p03-2025-02-03-discharge$")) as answer:
+        page.reload()
+    expect(page.locator(".report")).to_contain_text("DISCHARGE MEDICATIONS")
+    assert page.locator(".report").evaluate("one => one.textContent") == answer.value.json()["text"]
+
+
+def test_the_outline_jumps(at):
+    page = at(REPORT)
+    page.get_by_role("navigation", name="Outline").get_by_role("button", name="DISCHARGE MEDICATIONS").click()
+    heading = page.locator(".report .heading", has_text="DISCHARGE MEDICATIONS")
+    expect(heading).to_be_visible()
+    assert in_view(heading)
+
+
+def test_the_strip_jumps_by_click_and_by_keyboard(at):
+    page = at(f"entity=vancomycin&aspect=adverse+effects&{REPORT}")
+    bar = page.get_by_role("slider", name="Score along the document")
+    expect(bar).to_be_visible()
+    count = int(bar.get_attribute("aria-valuemax"))
+    assert count > 50
+    assert page.locator(".strip .row").count() == 3
+    bar.focus()
+    page.keyboard.press("Enter")
+    best = page.locator(".report .flash")
+    expect(best).to_have_count(1)
+    assert in_view(best)
+    expect(bar).to_have_attribute("aria-valuetext", re.compile(r"^Sentence \d+ of \d+: entity [\d.-]+, aspect [\d.-]+, both [\d.-]+"))
+    page.keyboard.press("End")
+    expect(bar).to_have_attribute("aria-valuenow", str(count))
+    page.keyboard.press("PageUp")
+    assert int(bar.get_attribute("aria-valuenow")) < count
+    page.keyboard.press("Home")
+    expect(bar).to_have_attribute("aria-valuenow", "1")
+    box = bar.bounding_box()
+    page.mouse.click(box["x"] + box["width"] * 0.5, box["y"] + box["height"] / 2)
+    assert abs(int(bar.get_attribute("aria-valuenow")) - count / 2) < 2
+    assert in_view(page.locator(".report .flash").last)
+
+
+def test_without_a_query_there_is_no_strip(at):
+    page = at(REPORT)
+    expect(page.locator(".report")).to_be_visible()
+    expect(page.locator(".strip")).to_have_count(0)
+
+
+def test_mentions_by_kind(at):
+    page = at(REPORT)
+    drugs = page.locator(".kinds details", has_text="Drugs")
+    drugs.locator("summary").click()
+    drugs.get_by_role("button", name="gabapentin").first.click()
+    mark = page.locator(".report .mention.flash")
+    expect(mark).to_contain_text(re.compile("gabapentin", re.IGNORECASE))
+    assert in_view(mark)
+
+
+def test_an_answer_is_shown_where_it_stands(at):
+    page = at(REPORT)
+    page.get_by_label("Ask this report", exact=True).fill(DOSE)
+    page.keyboard.press("Enter")
+    card = page.locator(".answer-card.answer")
+    expect(card.locator(".answer-text")).to_contain_text("1,000 mg")
+    expect(card.locator(".confidence")).to_contain_text(re.compile(r"\d+ % sure"))
+    mark = page.locator(".report .answer-mark.sure")
+    expect(mark).to_contain_text("1,000 mg")
+    assert in_view(mark)
+    assert "ask=What+dose" in page.evaluate("location.hash")
+    page.evaluate("scrollTo(0, 0)")
+    card.get_by_role("button", name="Show in the report").click()
+    assert in_view(mark)
+    page.go_back()
+    expect(card).to_have_count(0)
+    expect(page.locator(".report .answer-mark")).to_have_count(0)
+
+
+def test_not_in_this_report(at):
+    page = at(REPORT)
+    page.get_by_label("Ask this report", exact=True).fill("What is the name of the neighbour's parrot?")
+    page.get_by_role("button", name="Ask", exact=True).click()
+    expect(page.get_by_role("heading", name="Not in this report")).to_be_visible()
+    expect(page.locator(".answer-card.answer")).to_have_count(0)
+    expect(page.locator(".report .answer-mark.sure")).to_have_count(0)
+    guess = page.locator(".answer-card.guess")
+    if guess.count():
+        expect(page.get_by_role("heading", name="Best guess, not an answer")).to_be_visible()
+
+
+def test_a_question_in_the_address_is_asked(at):
+    page = at(f"{REPORT}&ask=What+dose+of+vancomycin+was+she+discharged+on%3F")
+    expect(page.locator(".answer-card.answer .answer-text")).to_contain_text("1,000 mg")
+
+
+def test_a_server_without_a_reader_says_so(another, window):
+    page = window(another("--reader", "none").url, f"#{REPORT}&ask=What+dose%3F")
+    box = page.locator(".answers .state.error")
+    expect(box).to_be_visible()
+    expect(box).to_contain_text("read")
+    expect(box).to_contain_text("What to do")
+    expect(page.locator(".report")).to_contain_text("DISCHARGE MEDICATIONS")
+
+
+def test_a_report_that_is_not_there(at):
+    page = at("q=gout&document=no-such-report")
+    expect(page.locator("#document .state.error")).to_be_visible()
+    page.get_by_role("link", name="Back to the results").click()
+    expect(page.locator(".hit").first).to_be_visible()
