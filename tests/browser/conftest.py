@@ -37,7 +37,9 @@ PLAN: 👩‍⚕️ Continue allopurinol 300 mg daily. <b>Recheck</b> uric acid.
 
 def run(*arguments):
     """Runs a command of capr with the models that ship."""
-    done = subprocess.run([sys.executable, "-m", "capr", *map(str, arguments)], env=_environment(), capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "capr", *map(str, arguments)], env=_environment(), capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 

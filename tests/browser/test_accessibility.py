@@ -108,7 +108,9 @@ def test_every_field_and_button_has_a_name_and_focus_is_seen(at):
     expect(page.locator(".hit").first).to_be_visible()
     for _ in range(25):
         page.keyboard.press("Tab")
-        style = page.evaluate("(() => { const s = getComputedStyle(document.activeElement); return [document.activeElement.tagName, s.outlineStyle, s.outlineWidth]; })()")
+        style = page.evaluate(
+            "(() => { const s = getComputedStyle(document.activeElement); return [document.activeElement.tagName, s.outlineStyle, s.outlineWidth]; })()"
+        )
         if style[0] == "INPUT" and page.evaluate("document.activeElement.type") == "radio":
             continue  # its label shows the focus
         assert style[1] != "none", style

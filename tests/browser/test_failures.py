@@ -73,11 +73,15 @@ def test_a_busy_server_is_asked_again(at):
         if once["done"]:
             return route.continue_()
         once["done"] = True
-        return route.fulfill(status=503, json=busy, headers={"Retry-After": "2"}, content_type="application/problem+json")
+        return route.fulfill(
+            status=503, json=busy, headers={"Retry-After": "2"}, content_type="application/problem+json"
+        )
 
     page.route("**/api/search", answer)
     page.get_by_label("Question or words").fill("gout")
     page.keyboard.press("Enter")
-    expect(page.locator("#results .state.error")).to_contain_text(re.compile("64 requests wait.*2 seconds.*try again", re.DOTALL))
+    expect(page.locator("#results .state.error")).to_contain_text(
+        re.compile("64 requests wait.*2 seconds.*try again", re.DOTALL)
+    )
     page.get_by_role("button", name="Try again").click()
     expect(page.locator(".hit").first).to_be_visible()

@@ -41,7 +41,9 @@ def test_the_histogram_takes_a_range(at):
     page.mouse.move(box["x"] + box["width"] * 0.8, box["y"] + 20)
     page.mouse.up()
     expect(page.get_by_role("button", name="Remove the filter Date: 20")).to_be_visible()
-    begin, end = page.evaluate("[...new URLSearchParams(location.hash.slice(1))].filter(([n]) => n === 'from' || n === 'to').map(([, v]) => v)")
+    begin, end = page.evaluate(
+        "[...new URLSearchParams(location.hash.slice(1))].filter(([n]) => n === 'from' || n === 'to').map(([, v]) => v)"
+    )
     assert begin < end
     expect(page.locator(".histogram .bar.out").first).to_be_attached()
     expect(page.locator(".hit time").first).to_be_visible()

@@ -55,7 +55,9 @@ def test_the_strip_jumps_by_click_and_by_keyboard(at):
     best = page.locator(".report .flash")
     expect(best).to_have_count(1)
     assert in_view(best)
-    expect(bar).to_have_attribute("aria-valuetext", re.compile(r"^Sentence \d+ of \d+: entity [\d.-]+, aspect [\d.-]+, both [\d.-]+"))
+    expect(bar).to_have_attribute(
+        "aria-valuetext", re.compile(r"^Sentence \d+ of \d+: entity [\d.-]+, aspect [\d.-]+, both [\d.-]+")
+    )
     page.keyboard.press("End")
     expect(bar).to_have_attribute("aria-valuenow", str(count))
     page.keyboard.press("PageUp")

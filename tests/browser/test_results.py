@@ -41,7 +41,9 @@ def test_why_it_ranks_here(at):
     first = page.locator(".hit").first
     first.get_by_text("Why here").click()
     for stage in ("Words", "Meaning", "Joined", "Read"):
-        expect(first.locator(".why").get_by_role("row").filter(has=page.get_by_role("rowheader", name=stage))).to_contain_text("rank")
+        expect(
+            first.locator(".why").get_by_role("row").filter(has=page.get_by_role("rowheader", name=stage))
+        ).to_contain_text("rank")
 
 
 def test_next_and_previous_passage_in_place(at):
@@ -80,7 +82,9 @@ def test_copied_with_its_citation(at):
     expect(page.locator("#toast")).to_contain_text("Copied")
     copied = page.evaluate("navigator.clipboard.readText()")
     assert copied.startswith("FAMILY HISTORY: \nMother had a stroke at 80.")
-    assert copied.endswith("p05, Discharge summary, 2025-09-11, FAMILY HISTORY (p05-2025-09-11-discharge, characters 1824 to 1941)")
+    assert copied.endswith(
+        "p05, Discharge summary, 2025-09-11, FAMILY HISTORY (p05-2025-09-11-discharge, characters 1824 to 1941)"
+    )
 
 
 def test_copied_where_there_is_no_tls(at):

@@ -13,11 +13,25 @@ const NAMES = { family: "of a relative", historical: "in the past" };
  * text; `jump(answer)` goes there.
  */
 export function askBox({ submit, answered, jump }) {
-  const input = el("input", { id: "ask", maxlength: 1000, placeholder: "What dose was she discharged on?", autocomplete: "off" });
+  const input = el("input", {
+    id: "ask",
+    maxlength: 1000,
+    placeholder: "What dose was she discharged on?",
+    autocomplete: "off",
+  });
   const out = el("div", { class: "answers", "aria-live": "polite" });
   const latest = new Latest();
-  const form = el("form", { class: "ask-form" }, el("label", { for: "ask" }, "Ask this report"),
-    el("div", { class: "row" }, el("span", { class: "grow" }, input), el("button", { type: "submit", class: "main" }, "Ask")));
+  const form = el(
+    "form",
+    { class: "ask-form" },
+    el("label", { for: "ask" }, "Ask this report"),
+    el(
+      "div",
+      { class: "row" },
+      el("span", { class: "grow" }, input),
+      el("button", { type: "submit", class: "main" }, "Ask"),
+    ),
+  );
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     if (input.value.trim()) submit(input.value.trim());
@@ -35,7 +49,9 @@ export function askBox({ submit, answered, jump }) {
       answered(given.answers, given.found);
       say(given.found ? `Answer: ${given.answers[0].text}` : "Not in this report.");
     } catch (problem) {
-      out.replaceChildren(failure(problem, problem.status === 503 && !problem.wait ? null : () => ask(question, document)));
+      out.replaceChildren(
+        failure(problem, problem.status === 503 && !problem.wait ? null : () => ask(question, document)),
+      );
     }
     return undefined;
   };
@@ -49,9 +65,16 @@ function render(given, jump) {
   const lines = notices.map((notice) => el("p", { class: "notice" }, notice));
   if (!found) {
     return [
-      el("div", { class: "refusal" },
+      el(
+        "div",
+        { class: "refusal" },
         el("h3", {}, "Not in this report"),
-        el("p", {}, `No answer reaches the ${percent(threshold)} from which on one is given. The report may still say it in words that were not understood.`)),
+        el(
+          "p",
+          {},
+          `No answer reaches the ${percent(threshold)} from which on one is given. The report may still say it in words that were not understood.`,
+        ),
+      ),
       ...(rest.length ? [el("h4", {}, "Best guess, not an answer"), answerCard(rest[0], jump, "guess")] : []),
       ...lines,
       footer(given),
@@ -59,7 +82,9 @@ function render(given, jump) {
   }
   return [
     answerCard(sure[0], jump, "answer"),
-    ...(sure.length > 1 ? [el("h4", {}, "Other answers"), ...sure.slice(1).map((one) => answerCard(one, jump, "next"))] : []),
+    ...(sure.length > 1
+      ? [el("h4", {}, "Other answers"), ...sure.slice(1).map((one) => answerCard(one, jump, "next"))]
+      : []),
     ...(rest.length ? [el("h4", {}, "Less likely"), ...rest.map((one) => answerCard(one, jump, "less"))] : []),
     ...lines,
     footer(given),
@@ -69,23 +94,57 @@ function render(given, jump) {
 const percent = (share) => `${Math.round(share * 100)} %`;
 
 function footer({ reader, paragraphs, took }) {
-  return el("p", { class: "quiet" }, `Read by ${reader}: ${paragraphs} paragraphs in ${took} s. Check an answer in its sentence before you act on it.`);
+  return el(
+    "p",
+    { class: "quiet" },
+    `Read by ${reader}: ${paragraphs} paragraphs in ${took} s. Check an answer in its sentence before you act on it.`,
+  );
 }
 
 function answerCard(answer, jump, kind) {
   const meter = el("meter", { min: 0, max: 1, value: answer.confidence, "aria-label": "Confidence" });
   const flags = FLAGS.filter((flag) => answer.context?.[flag]);
   const sentence = el("p", { class: "in-sentence" });
-  sentence.append(marked(new Text(answer.sentence.text, answer.sentence.begin), [[range(answer.begin, answer.end, { class: "answer-mark" }, "mark")]]));
-  return el("article", { class: `answer-card ${kind}` },
+  sentence.append(
+    marked(new Text(answer.sentence.text, answer.sentence.begin), [
+      [range(answer.begin, answer.end, { class: "answer-mark" }, "mark")],
+    ]),
+  );
+  return el(
+    "article",
+    { class: `answer-card ${kind}` },
     el("p", { class: "answer-text" }, answer.text),
     el("p", { class: "confidence" }, meter, `${percent(answer.confidence)} sure`),
-    flags.length ? el("p", { class: "context" }, ...flags.map((flag) => el("span", { class: `flag ${flag}` }, saying(flag, answer.context[flag])))) : null,
+    flags.length
+      ? el(
+          "p",
+          { class: "context" },
+          ...flags.map((flag) => el("span", { class: `flag ${flag}` }, saying(flag, answer.context[flag]))),
+        )
+      : null,
     sentence,
     el("p", { class: "quiet" }, (answer.headings ?? []).join(" › ")),
     button("Show in the report", () => jump(answer)),
-    ...(answer.places?.length ? [el("p", { class: "quiet" }, "Also read here:"), el("ul", { class: "plain" }, ...answer.places.map((place) =>
-      el("li", {}, button(`${place.text.replace(/\s+/g, " ")} (${percent(place.confidence)}) ${(place.headings ?? []).at(-1) ?? ""}`, () => jump(place), { class: "link" }))))] : []),
+    ...(answer.places?.length
+      ? [
+          el("p", { class: "quiet" }, "Also read here:"),
+          el(
+            "ul",
+            { class: "plain" },
+            ...answer.places.map((place) =>
+              el(
+                "li",
+                {},
+                button(
+                  `${place.text.replace(/\s+/g, " ")} (${percent(place.confidence)}) ${(place.headings ?? []).at(-1) ?? ""}`,
+                  () => jump(place),
+                  { class: "link" },
+                ),
+              ),
+            ),
+          ),
+        ]
+      : []),
   );
 }
 

@@ -11,11 +11,22 @@ const PAUSE = 120; // milliseconds without a key, before the server is asked
  * `fetch(typed, signal)` gives [{value, detail, kind}]. Enter or a click takes one; Escape closes the list.
  */
 export function complete(input, label, fetch) {
-  const list = el("ul", { id: `${input.id}-list`, role: "listbox", "aria-label": label, class: "completions", hidden: true });
+  const list = el("ul", {
+    id: `${input.id}-list`,
+    role: "listbox",
+    "aria-label": label,
+    class: "completions",
+    hidden: true,
+  });
   input.after(list);
   for (const [name, value] of Object.entries({
-    role: "combobox", autocomplete: "off", "aria-autocomplete": "list", "aria-expanded": "false", "aria-controls": list.id,
-  })) input.setAttribute(name, value);
+    role: "combobox",
+    autocomplete: "off",
+    "aria-autocomplete": "list",
+    "aria-expanded": "false",
+    "aria-controls": list.id,
+  }))
+    input.setAttribute(name, value);
 
   const latest = new Latest();
   let found = [];
@@ -91,7 +102,13 @@ export function complete(input, label, fetch) {
 function line({ value, detail, kind }, at, id, onclick) {
   return el(
     "li",
-    { role: "option", id: `${id}-option-${at}`, "aria-selected": "false", onclick, onmousedown: (event) => event.preventDefault() },
+    {
+      role: "option",
+      id: `${id}-option-${at}`,
+      "aria-selected": "false",
+      onclick,
+      onmousedown: (event) => event.preventDefault(),
+    },
     el("span", { class: "value" }, value),
     kind && el("span", { class: `kind-name ${kind}` }, kind),
     detail && el("span", { class: "detail" }, detail),

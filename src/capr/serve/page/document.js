@@ -36,7 +36,10 @@ export async function show(state) {
     say(`Opened ${loaded.document.title || loaded.document.id}.`);
   } catch (problem) {
     if (problem.status === 404) problem.fix ||= "Check the address, or go back to the results and search again.";
-    view.replaceChildren(el("p", {}, backLink(state)), failure(problem, () => show(current())));
+    view.replaceChildren(
+      el("p", {}, backLink(state)),
+      failure(problem, () => show(current())),
+    );
   }
   view.removeAttribute("aria-busy");
   return undefined;
@@ -52,13 +55,19 @@ export function close() {
 /** The document, and the scores of its sentences; without those it is still worth reading. */
 async function load(state, signal) {
   const path = (rest) => documentPath(state.document, rest);
-  const scored = hasQuery(state) ? post(path("/scores"), query(state), { signal }).catch((problem) => ({ problem })) : null;
+  const scored = hasQuery(state)
+    ? post(path("/scores"), query(state), { signal }).catch((problem) => ({ problem }))
+    : null;
   const [document, scores] = await Promise.all([get(path(), { signal }), scored]);
   return { document, scores };
 }
 
 const backLink = (state) =>
-  el("a", { class: "back", href: "#" + written({ ...state, document: "", at: "", ask: "" }) }, hasQuery(state) ? "← Back to the results" : "← Back");
+  el(
+    "a",
+    { class: "back", href: "#" + written({ ...state, document: "", at: "", ask: "" }) },
+    hasQuery(state) ? "← Back to the results" : "← Back",
+  );
 
 function render({ document, scores }, state) {
   const text = new Text(document.text);
@@ -71,24 +80,49 @@ function render({ document, scores }, state) {
     answered: (answers, found) => {
       marks.answers = answers.map((answer, rank) => ({ ...answer, sure: found && rank === 0 }));
       draw();
-      if (found) toPlace(answers[0]);
+      if (found && beside()) toPlace(answers[0]);
     },
     jump: toPlace,
   });
   const contents = outline(document.sections, (section) => toPlace(section));
   const asked = state.q || [state.entity, state.aspect].filter(Boolean).join(", ");
   view.replaceChildren(
-    el("header", { class: "document-head" },
+    el(
+      "header",
+      { class: "document-head" },
       backLink(state),
       el("h2", { tabindex: "-1" }, document.title || document.id),
-      el("div", { class: "row" }, facts(document.metadata, null, document.id),
-        button("Copy citation", () => cited(document, text), { class: "small" }))),
-    ...[scores?.sentences?.length ? strip(scores, asked, (one) => text.slice(one.begin, one.end).replace(/\s+/g, " "), toPlace) : null,
-      scores?.problem ? el("p", { class: "notice" }, `The score along the report is missing: ${scores.problem.message} ${scores.problem.fix}`) : null].filter(Boolean),
-    el("div", { class: "columns" },
-      el("aside", { class: "side", "aria-label": "Ask and mentions" }, asking.element, kinds(document.mentions, (mention) => toMention(body, mention))),
+      el(
+        "div",
+        { class: "row" },
+        facts(document.metadata, null, document.id),
+        button("Copy citation", () => cited(document, text), { class: "small" }),
+      ),
+    ),
+    ...[
+      scores?.sentences?.length
+        ? strip(scores, asked, (one) => text.slice(one.begin, one.end).replace(/\s+/g, " "), toPlace)
+        : null,
+      scores?.problem
+        ? el(
+            "p",
+            { class: "notice" },
+            `The score along the report is missing: ${scores.problem.message} ${scores.problem.fix}`,
+          )
+        : null,
+    ].filter(Boolean),
+    el(
+      "div",
+      { class: "columns" },
+      el(
+        "aside",
+        { class: "side", "aria-label": "Ask and mentions" },
+        asking.element,
+        kinds(document.mentions, (mention) => toMention(body, mention)),
+      ),
       el("div", { class: "contents" }, ...(contents ? [contents] : [])),
-      body),
+      body,
+    ),
   );
   draw();
   if (contents) follow(body, contents);
@@ -106,6 +140,9 @@ function render({ document, scores }, state) {
   return { update };
 }
 
+/** Whether answers stand beside the text; where they stand above it, going to the text would hide them. */
+const beside = () => matchMedia("(min-width: 56.26rem)").matches;
+
 /** The passage that the address names. */
 function target({ at }) {
   const [begin, end] = at.split("-").map(Number);
@@ -115,21 +152,45 @@ function target({ at }) {
 function drawText(body, text, document, scores, marks) {
   const begins = [...new Set([0, ...document.sections.map((section) => section.begin)])].sort((a, b) => a - b);
   const headings = document.sections.map((section) => headingMark(text, section)).filter(Boolean);
-  const best = [...(scores?.sentences ?? [])].sort((a, b) => b.both - a.both).slice(0, EVIDENCE).filter((one) => one.both > 0);
+  const best = [...(scores?.sentences ?? [])]
+    .sort((a, b) => b.both - a.both)
+    .slice(0, EVIDENCE)
+    .filter((one) => one.both > 0);
   const shaded = new Set(best.map((one) => one.begin));
   const spans = scores?.sentences ?? document.sentences.map(([begin, end]) => ({ begin, end }));
   const layers = [
     marks.target ? [range(marks.target.begin, marks.target.end, { class: "target" })] : [],
-    spans.map((one) => range(one.begin, one.end, { class: shaded.has(one.begin) ? "sentence evidence" : "sentence", "data-begin": one.begin })),
-    marks.answers.map((one) => range(one.begin, one.end, { class: one.sure ? "answer-mark sure" : "answer-mark", "data-answer": one.begin }, "mark")),
+    spans.map((one) =>
+      range(one.begin, one.end, {
+        class: shaded.has(one.begin) ? "sentence evidence" : "sentence",
+        "data-begin": one.begin,
+      }),
+    ),
+    marks.answers.map((one) =>
+      range(
+        one.begin,
+        one.end,
+        { class: one.sure ? "answer-mark sure" : "answer-mark", "data-answer": one.begin },
+        "mark",
+      ),
+    ),
     headings,
     mentions(document.mentions),
   ];
-  body.replaceChildren(...begins.map((begin, at) => {
-    const block = el("div", { class: "section", "data-section": begin });
-    block.append(marked(text, layers.map((layer) => within(layer, begin, begins[at + 1] ?? text.end)), begin, begins[at + 1] ?? text.end));
-    return block;
-  }));
+  body.replaceChildren(
+    ...begins.map((begin, at) => {
+      const block = el("div", { class: "section", "data-section": begin });
+      block.append(
+        marked(
+          text,
+          layers.map((layer) => within(layer, begin, begins[at + 1] ?? text.end)),
+          begin,
+          begins[at + 1] ?? text.end,
+        ),
+      );
+      return block;
+    }),
+  );
   oneStop(body);
 }
 
@@ -176,14 +237,17 @@ async function cited(document, text) {
 /** Marks the section that is read in the outline. */
 function follow(body, contents) {
   const seen = new Set();
-  const watch = new IntersectionObserver((entries) => {
-    for (const { target, isIntersecting } of entries) {
-      if (isIntersecting) seen.add(target);
-      else seen.delete(target);
-    }
-    const first = [...body.children].find((one) => seen.has(one));
-    if (first) mark(contents, Number(first.dataset.section));
-  }, { rootMargin: "-30% 0px -60% 0px" });
+  const watch = new IntersectionObserver(
+    (entries) => {
+      for (const { target, isIntersecting } of entries) {
+        if (isIntersecting) seen.add(target);
+        else seen.delete(target);
+      }
+      const first = [...body.children].find((one) => seen.has(one));
+      if (first) mark(contents, Number(first.dataset.section));
+    },
+    { rootMargin: "-30% 0px -60% 0px" },
+  );
   const observe = () => [...body.children].forEach((one) => watch.observe(one));
   new MutationObserver(() => {
     watch.disconnect();

@@ -18,9 +18,9 @@ const EXAMPLES = [
   },
   {
     title: "Make a list of patients",
-    words: "atrial fibrillation, by patient, not negated, not a relative’s",
+    words: "atrial fibrillation in discharge summaries, not negated, not a relative’s, by patient",
     says: "One entry for each patient, with the others below. Filters by date, type and section narrow it.",
-    state: { q: "atrial fibrillation", group: "patient", without: ["negated", "family"] },
+    state: { q: "atrial fibrillation", group: "patient", type: ["Discharge summary"], without: ["negated", "family"] },
   },
 ];
 
@@ -29,11 +29,32 @@ export function examples() {
     "div",
     { class: "state empty" },
     el("h2", {}, "Find the passage that answers"),
-    el("p", {}, "Search the notes of this library by words and by meaning. Open a report to ask it for the exact words. Three examples:"),
-    el("ul", { class: "examples plain" }, ...EXAMPLES.map((one) =>
-      el("li", {}, el("a", { class: "card", href: "#" + written({ ...EMPTY, ...one.state }) },
-        el("strong", {}, one.title), el("span", { class: "sample" }, one.words), el("span", { class: "quiet" }, one.says))),
-    )),
-    el("p", { class: "quiet" }, "Known words: “a phrase”, +must, -not, entity:gout, heading:allergies. The address holds the whole search: bookmark or share it. capr is a research tool; it is not a medical device."),
+    el(
+      "p",
+      {},
+      "Search the notes of this library by words and by meaning. Open a report to ask it for the exact words. Three examples:",
+    ),
+    el(
+      "ul",
+      { class: "examples plain" },
+      ...EXAMPLES.map((one) =>
+        el(
+          "li",
+          {},
+          el(
+            "a",
+            { class: "card", href: "#" + written({ ...EMPTY, ...one.state }) },
+            el("strong", {}, one.title),
+            el("span", { class: "sample" }, one.words),
+            el("span", { class: "quiet" }, one.says),
+          ),
+        ),
+      ),
+    ),
+    el(
+      "p",
+      { class: "quiet" },
+      "Known words: “a phrase”, +must, -not, entity:gout, heading:allergies. The address holds the whole search: bookmark or share it. capr is a research tool; it is not a medical device.",
+    ),
   );
 }

@@ -43,7 +43,12 @@ function render(facets, state) {
     el(
       "div",
       { class: "filter-body", id: "filter-body" },
-      el("p", { class: "quiet" }, counted(facets.documents, "document"), hasFilters(state) ? " pass the filters" : " in all"),
+      el(
+        "p",
+        { class: "quiet" },
+        counted(facets.documents, "document"),
+        hasFilters(state) ? " pass the filters" : " in all",
+      ),
       dates(facets, state),
       ...Object.keys(NAMES).map((name) => values(name, facets, state)),
       hiding(state),
@@ -56,28 +61,39 @@ function render(facets, state) {
 /** On a narrow screen the panel is a button until it is wanted. */
 function fold(state) {
   const count = chosen(state).length;
-  const toggle = button(count ? `Filters (${count})` : "Filters", () => {
-    unfoldedPanel = panel.classList.toggle("open");
-    toggle.setAttribute("aria-expanded", String(unfoldedPanel));
-  }, { class: "fold", "aria-expanded": String(unfoldedPanel), "aria-controls": "filter-body", "data-key": "fold" });
+  const toggle = button(
+    count ? `Filters (${count})` : "Filters",
+    () => {
+      unfoldedPanel = panel.classList.toggle("open");
+      toggle.setAttribute("aria-expanded", String(unfoldedPanel));
+    },
+    { class: "fold", "aria-expanded": String(unfoldedPanel), "aria-controls": "filter-body", "data-key": "fold" },
+  );
   return toggle;
 }
 
 function values(name, facets, state) {
   const given = facets[FACETS[name]] ?? [];
-  const known = new Set(given.map((one) => one.value));
-  const all = [...state[name].filter((value) => !known.has(value)).map((value) => ({ value, count: 0 })), ...given];
+  const known = new Set(given.map((one) => one.value.toLowerCase()));
+  const gone = state[name].filter((value) => !known.has(value.toLowerCase()));
+  const all = [...gone.map((value) => ({ value, count: 0 })), ...given];
   if (all.length < 2 && !state[name].length) return null;
   const more = facets.more?.[FACETS[name]] ?? 0;
   const list = el("ul", { class: "plain" });
   const fill = (some) => list.replaceChildren(...some.map((one) => value(name, one, state)));
-  const short = () => all.filter((one, at) => at < SHOWN || state[name].includes(one.value));
+  const short = () => all.filter((one, at) => at < SHOWN || chosenIn(state[name], one.value));
   fill(unfolded.has(name) ? all : short());
-  const toggle = all.length > SHOWN && button(unfolded.has(name) ? "Show fewer" : `Show all ${all.length + more}`, () => {
-    if (!unfolded.delete(name)) unfolded.add(name);
-    fill(unfolded.has(name) ? all : short());
-    toggle.textContent = unfolded.has(name) ? "Show fewer" : `Show all ${all.length + more}`;
-  }, { class: "link", "data-key": `all:${name}` });
+  const toggle =
+    all.length > SHOWN &&
+    button(
+      unfolded.has(name) ? "Show fewer" : `Show all ${all.length + more}`,
+      () => {
+        if (!unfolded.delete(name)) unfolded.add(name);
+        fill(unfolded.has(name) ? all : short());
+        toggle.textContent = unfolded.has(name) ? "Show fewer" : `Show all ${all.length + more}`;
+      },
+      { class: "link", "data-key": `all:${name}` },
+    );
   return el(
     "fieldset",
     { "data-filter": name },
@@ -95,26 +111,47 @@ function find(all, more, fill, short) {
   const look = async (typed) => {
     if (!typed) return fill(short());
     if (!more) return fill(all.filter((one) => one.value.toLowerCase().includes(typed.toLowerCase())));
-    const given = await looking.run((signal) => get(`api/patients?${new URLSearchParams({ typed, limit: 20 })}`, { signal }));
+    const given = await looking.run((signal) =>
+      get(`api/patients?${new URLSearchParams({ typed, limit: 20 })}`, { signal }),
+    );
     return given && fill(given.patients.map((one) => ({ value: one.patient, count: one.documents })));
   };
   const soon = debounced((typed) => look(typed).catch(() => fill(short())), 150);
   return el("input", {
-    type: "search", class: "find", placeholder: "Find a patient", "aria-label": "Find a patient", "data-key": "find:patient",
+    type: "search",
+    class: "find",
+    placeholder: "Find a patient",
+    "aria-label": "Find a patient",
+    "data-key": "find:patient",
     oninput: (event) => soon(event.target.value.trim()),
   });
 }
 
 function value(name, { value, count }, state) {
   const box = el("input", {
-    type: "checkbox", checked: state[name].includes(value), "data-key": `${name}:${value}`,
+    type: "checkbox",
+    checked: chosenIn(state[name], value),
+    "data-key": `${name}:${value}`,
     onchange: () => toggle(name, value, box.checked),
   });
-  return el("li", {}, el("label", {}, box, el("span", { class: "grow" }, value), el("span", { class: "count" }, count.toLocaleString("en"))));
+  return el(
+    "li",
+    {},
+    el(
+      "label",
+      {},
+      box,
+      el("span", { class: "grow" }, value),
+      el("span", { class: "count" }, count.toLocaleString("en")),
+    ),
+  );
 }
 
+/** Whether a value is among others; the server, too, compares without case. */
+const chosenIn = (values, value) => values.some((one) => one.toLowerCase() === value.toLowerCase());
+
 function toggle(name, value, wanted) {
-  const others = current()[name].filter((one) => one !== value);
+  const others = current()[name].filter((one) => !chosenIn([value], one));
   go({ [name]: wanted ? [...others, value] : others, k: "" });
 }
 
@@ -123,10 +160,17 @@ function dates(facets, state) {
   if (!found.length && !state.from && !state.to) return null;
   const choose = (from, to) => go({ from, to, k: "" });
   const day = (name, label) =>
-    el("label", {}, label, el("input", {
-      type: "date", value: state[name], "data-key": `date:${name}`,
-      onchange: (event) => go({ [name]: event.target.value, k: "" }),
-    }));
+    el(
+      "label",
+      {},
+      label,
+      el("input", {
+        type: "date",
+        value: state[name],
+        "data-key": `date:${name}`,
+        onchange: (event) => go({ [name]: event.target.value, k: "" }),
+      }),
+    );
   return el(
     "fieldset",
     { "data-filter": "date" },
@@ -142,13 +186,19 @@ function hiding(state) {
     "fieldset",
     { "data-filter": "without" },
     el("legend", {}, "Context"),
-    el("ul", { class: "plain" }, ...Object.entries(HIDE).map(([flag, words]) => {
-      const box = el("input", {
-        type: "checkbox", checked: state.without.includes(flag), "data-key": `without:${flag}`,
-        onchange: () => toggle("without", flag, box.checked),
-      });
-      return el("li", {}, el("label", {}, box, el("span", { class: "grow" }, words)));
-    })),
+    el(
+      "ul",
+      { class: "plain" },
+      ...Object.entries(HIDE).map(([flag, words]) => {
+        const box = el("input", {
+          type: "checkbox",
+          checked: state.without.includes(flag),
+          "data-key": `without:${flag}`,
+          onchange: () => toggle("without", flag, box.checked),
+        });
+        return el("li", {}, el("label", {}, box, el("span", { class: "grow" }, words)));
+      }),
+    ),
     el("p", { class: "quiet" }, "Passages stay in which what you ask for stands at least once otherwise."),
   );
 }
@@ -167,7 +217,10 @@ function chosen(state) {
     found.push({ words, changes: { from: "", to: "", k: "" } });
   }
   for (const flag of state.without) {
-    found.push({ words: HIDE[flag] ?? `Hide ${flag}`, changes: { without: state.without.filter((one) => one !== flag), k: "" } });
+    found.push({
+      words: HIDE[flag] ?? `Hide ${flag}`,
+      changes: { without: state.without.filter((one) => one !== flag), k: "" },
+    });
   }
   return found;
 }
@@ -180,7 +233,12 @@ export function chips(state) {
     "div",
     { class: "chips", role: "group", "aria-label": "Filters that are set" },
     ...found.map(({ words, changes }) =>
-      el("button", { type: "button", class: "chip", "aria-label": `Remove the filter ${words}`, onclick: () => go(changes) }, words, el("span", { "aria-hidden": "true" }, " ×")),
+      el(
+        "button",
+        { type: "button", class: "chip", "aria-label": `Remove the filter ${words}`, onclick: () => go(changes) },
+        words,
+        el("span", { "aria-hidden": "true" }, " ×"),
+      ),
     ),
     found.length > 1 && button("Remove all", () => go(without()), { class: "link" }),
   );
@@ -191,5 +249,3 @@ export const without = () => ({
   ...Object.fromEntries([...LISTS, "from", "to"].map((name) => [name, EMPTY[name]])),
   k: "",
 });
-
-export { hasFilters };

@@ -41,7 +41,11 @@ export function histogram(dates, { from, to }, choose) {
   all.forEach((bar, at) => {
     const tall = bar.count ? Math.max(3, (bar.count / highest) * (HEIGHT - 2)) : 0;
     drawing.append(
-      svg("rect", { class: "slot", x: at, y: 0, width: 1, height: HEIGHT }, svg("title", {}, `${bar.from} to ${bar.to}: ${counted(bar.count, "document")}`)),
+      svg(
+        "rect",
+        { class: "slot", x: at, y: 0, width: 1, height: HEIGHT },
+        svg("title", {}, `${bar.from} to ${bar.to}: ${counted(bar.count, "document")}`),
+      ),
       svg("rect", { class: within(bar) ? "bar" : "bar out", x: at + 0.1, y: HEIGHT - tall, width: 0.8, height: tall }),
     );
   });

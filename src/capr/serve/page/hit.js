@@ -16,7 +16,8 @@ const STAGES = {
   fusion: ["Joined", "words and meaning together, 0 to 1"],
   rerank: ["Read", "by the ranker, query and passage together"],
 };
-const THUMB = "M1.5 8.5h3v8h-3z M6 8.5 9.4 2c1.5 0 2.3 1 2 2.4L10.7 7.5h4.6c1.2 0 1.9 1 1.7 2.1l-1.2 5.4c-.2.9-.9 1.5-1.8 1.5H6z";
+const THUMB =
+  "M1.5 8.5h3v8h-3z M6 8.5 9.4 2c1.5 0 2.3 1 2 2.4L10.7 7.5h4.6c1.2 0 1.9 1 1.7 2.1l-1.2 5.4c-.2.9-.9 1.5-1.8 1.5H6z";
 
 /** A card. Hits of the same group stand in it, folded. */
 export function card(hit, rank, state) {
@@ -30,7 +31,9 @@ export function card(hit, rank, state) {
       "header",
       {},
       el("span", { class: "rank", "aria-hidden": "true" }, String(rank).replace(/^.*-/, "")),
-      el("div", { class: "grow" },
+      el(
+        "div",
+        { class: "grow" },
         el("h3", { id: `${id}-title` }, el("a", { href: address(hit, state) }, hit.title || hit.document)),
         facts(hit.metadata, hit.headings, hit.document),
       ),
@@ -56,7 +59,13 @@ export function facts(metadata, headings, document) {
   return el(
     "p",
     { class: "facts" },
-    patient ? button(String(patient), narrow, { class: "patient", title: "Only this patient", "aria-label": `Patient ${patient}. Show only this patient` }) : null,
+    patient
+      ? button(String(patient), narrow, {
+          class: "patient",
+          title: "Only this patient",
+          "aria-label": `Patient ${patient}. Show only this patient`,
+        })
+      : null,
     date && el("time", { datetime: String(date) }, String(date)),
     type && el("span", {}, String(type)),
     headings?.length ? el("span", { class: "path" }, headings.join(" › ")) : null,
@@ -94,22 +103,27 @@ function aroundButtons(hit, before, after) {
   const make = (words, label, box, step) => {
     let at = hit.index;
     const update = () => (one.disabled = step < 0 ? at <= 0 : at >= last);
-    const one = button(words, async () => {
-      one.disabled = true;
-      try {
-        const next = await get(documentPath(hit.document, `/passages/${at + step}`));
-        at += step;
-        const block = neighbour(next);
-        if (step < 0) box.prepend(block);
-        else box.append(block);
-        update();
-      } catch (problem) {
-        if (problem.status === 404) return toast(step < 0 ? "This is the first passage." : "This is the last passage.");
-        toast(`${problem.title}. ${problem.fix}`);
-        update();
-      }
-      return undefined;
-    }, { "aria-label": label });
+    const one = button(
+      words,
+      async () => {
+        one.disabled = true;
+        try {
+          const next = await get(documentPath(hit.document, `/passages/${at + step}`));
+          at += step;
+          const block = neighbour(next);
+          if (step < 0) box.prepend(block);
+          else box.append(block);
+          update();
+        } catch (problem) {
+          if (problem.status === 404)
+            return toast(step < 0 ? "This is the first passage." : "This is the last passage.");
+          toast(`${problem.title}. ${problem.fix}`);
+          update();
+        }
+        return undefined;
+      },
+      { "aria-label": label },
+    );
     update();
     return one;
   };
@@ -131,12 +145,16 @@ function neighbour(passage) {
 /** This passage answers, or does not: what somebody says of it can train a model. */
 function thumbs(hit) {
   const buttons = [true, false].map((answers) => {
-    const one = button(svg("svg", { viewBox: "0 0 18 18", "aria-hidden": "true" }, svg("path", { d: THUMB })), () => judge(answers), {
-      class: answers ? "thumb" : "thumb down",
-      "aria-pressed": "false",
-      "aria-label": answers ? "This passage answers" : "This passage does not answer",
-      title: answers ? "This passage answers" : "This passage does not answer",
-    });
+    const one = button(
+      svg("svg", { viewBox: "0 0 18 18", "aria-hidden": "true" }, svg("path", { d: THUMB })),
+      () => judge(answers),
+      {
+        class: answers ? "thumb" : "thumb down",
+        "aria-pressed": "false",
+        "aria-label": answers ? "This passage answers" : "This passage does not answer",
+        title: answers ? "This passage answers" : "This passage does not answer",
+      },
+    );
     return one;
   });
   const judge = async (answers) => {
@@ -155,15 +173,37 @@ function thumbs(hit) {
 function why(hit) {
   const rows = Object.entries(hit.stages).map(([name, stage]) => {
     const [words, meaning] = STAGES[name] ?? [name, ""];
-    return el("tr", {}, el("th", { scope: "row" }, words), el("td", {}, `rank ${stage.rank}`), el("td", {}, stage.score.toFixed(2)), el("td", {}, meaning));
+    return el(
+      "tr",
+      {},
+      el("th", { scope: "row" }, words),
+      el("td", {}, `rank ${stage.rank}`),
+      el("td", {}, stage.score.toFixed(2)),
+      el("td", {}, meaning),
+    );
   });
   const shares = hit.sentences.length ? `${counted(hit.sentences.length, "sentence")} marked as evidence. ` : "";
   return el(
     "details",
     { class: "why" },
     el("summary", {}, "Why here"),
-    el("table", {}, el("thead", {}, el("tr", {}, ...["Stage", "Rank", "Score", "Of"].map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, ...rows)),
-    el("p", { class: "quiet" }, shares, hit.aspect ? `The section is read as “${hit.aspect}”. ` : "", `Final score ${hit.score.toFixed(2)}.`),
+    el(
+      "table",
+      {},
+      el(
+        "thead",
+        {},
+        el("tr", {}, ...["Stage", "Rank", "Score", "Of"].map((name) => el("th", { scope: "col" }, name))),
+      ),
+      el("tbody", {}, ...rows),
+    ),
+    el(
+      "p",
+      { class: "quiet" },
+      shares,
+      hit.aspect ? `The section is read as “${hit.aspect}”. ` : "",
+      `Final score ${hit.score.toFixed(2)}.`,
+    ),
   );
 }
 
@@ -175,4 +215,3 @@ function others(hit, rank, state) {
     ...hit.others.map((one, at) => card(one, `${rank}-${at + 2}`, state)),
   );
 }
-

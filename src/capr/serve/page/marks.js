@@ -78,7 +78,11 @@ export function evidence(sentences) {
 
 /** Diseases, symptoms and drugs. One with a context can be focused, and says why. */
 export function mentions(found) {
-  return found.map((mention) => ({ begin: mention.begin, end: mention.end, make: (first) => mentionMark(mention, first) }));
+  return found.map((mention) => ({
+    begin: mention.begin,
+    end: mention.end,
+    make: (first) => mentionMark(mention, first),
+  }));
 }
 
 function mentionMark(mention, first) {

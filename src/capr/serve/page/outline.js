@@ -8,20 +8,47 @@ export function outline(sections, jump) {
   if (!named.length) return null;
   const depth = (section) => section.level ?? section.heading.split(" | ").length;
   const least = Math.min(...named.map(depth));
-  return el("details", { class: "outline", open: matchMedia("(min-width: 900px)").matches },
+  return el(
+    "details",
+    { class: "outline", open: matchMedia("(min-width: 900px)").matches },
     el("summary", {}, "Outline"),
-    el("nav", { "aria-label": "Outline of the report" },
-      el("ul", { class: "plain" }, ...named.map((section) =>
-        el("li", { class: `level-${Math.min(3, depth(section) - least)}` },
-          el("button", { type: "button", "data-begin": section.begin, onclick: () => jump(section) }, last(section.heading)))))));
+    el(
+      "nav",
+      { "aria-label": "Outline of the report" },
+      el(
+        "ul",
+        { class: "plain" },
+        ...named.map((section) =>
+          el(
+            "li",
+            { class: `level-${Math.min(3, depth(section) - least)}` },
+            el(
+              "button",
+              { type: "button", "data-begin": section.begin, onclick: () => jump(section) },
+              last(section.heading),
+            ),
+          ),
+        ),
+      ),
+    ),
+  );
 }
 
 const last = (heading) => heading.split(" | ").at(-1).trim();
 
+/** Scrolls the outline, and nothing else. */
+function keepInView(button, box) {
+  const [inner, outer] = [button.getBoundingClientRect(), box.getBoundingClientRect()];
+  if (inner.top < outer.top) box.scrollTop -= outer.top - inner.top + 8;
+  if (inner.bottom > outer.bottom) box.scrollTop += inner.bottom - outer.bottom + 8;
+}
+
 /** Marks the section that is read. */
 export function mark(nav, begin) {
   for (const button of nav.querySelectorAll("button")) {
-    if (Number(button.dataset.begin) === begin) button.setAttribute("aria-current", "true");
+    const read = Number(button.dataset.begin) === begin;
+    if (read) button.setAttribute("aria-current", "true");
     else button.removeAttribute("aria-current");
+    if (read) keepInView(button, nav.parentElement);
   }
 }

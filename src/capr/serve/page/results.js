@@ -23,7 +23,11 @@ export async function show(state, { again = false } = {}) {
     latest.stop();
     return void (hasFilters(state) ? await browse(state) : view.replaceChildren(examples()));
   }
-  await load(state, (signal) => post("api/search", search(state), { signal }), (found) => render(found, state));
+  await load(
+    state,
+    (signal) => post("api/search", search(state), { signal }),
+    (found) => render(found, state),
+  );
 }
 
 export const forget = () => (shown = null);
@@ -73,18 +77,31 @@ function how({ mode, took }) {
 function entry(hit, rank, state) {
   if (!state.group) return card(hit, rank, state);
   const name = state.group === "document" ? "Document" : hit.metadata.patient ? "Patient" : "Of no patient:";
-  return el("section", { class: "group", "aria-label": `${name} ${hit.group}` },
-    el("p", { class: "group-name" }, `${name} `, el("strong", {}, hit.group)), card(hit, rank, state));
+  return el(
+    "section",
+    { class: "group", "aria-label": `${name} ${hit.group}` },
+    el("p", { class: "group-name" }, `${name} `, el("strong", {}, hit.group)),
+    card(hit, rank, state),
+  );
 }
 
 function toolbar(state) {
-  const choice = el("select", { id: "group", onchange: () => go({ group: choice.value, k: "" }) },
-    ...[["", "passage"], ["document", "document"], ["patient", "patient"]].map(([value, words]) => el("option", { value, selected: state.group === value }, words)));
-  return el("div", { class: "toolbar" },
+  const choice = el(
+    "select",
+    { id: "group", onchange: () => go({ group: choice.value, k: "" }) },
+    ...[
+      ["", "passage"],
+      ["document", "document"],
+      ["patient", "patient"],
+    ].map(([value, words]) => el("option", { value, selected: state.group === value }, words)),
+  );
+  return el(
+    "div",
+    { class: "toolbar" },
     el("label", { class: "group-by" }, "List by ", choice),
     button("CSV", () => exported(state, "csv"), { "aria-label": "Export as CSV" }),
     button("JSON", () => exported(state, "json"), { "aria-label": "Export as JSON" }),
-    button("Save search", () => byId("saved-open").click()),
+    button("Save", () => byId("saved-open").click(), { "aria-label": "Save search" }),
   );
 }
 
@@ -100,8 +117,20 @@ async function exported(state, format) {
 
 /** How the query was understood: other names that were looked for, and notices. */
 function understood({ expanded = {}, notices = [] }) {
-  const lines = Object.entries(expanded).filter(([, others]) => others.length).map(([name, others]) =>
-    el("li", {}, el("strong", {}, name), " is also ", others.slice(0, 5).join(", "), others.length > 5 ? el("span", { title: others.slice(5).join(", ") }, ` and ${others.length - 5} more names`) : ""));
+  const lines = Object.entries(expanded)
+    .filter(([, others]) => others.length)
+    .map(([name, others]) =>
+      el(
+        "li",
+        {},
+        el("strong", {}, name),
+        " is also ",
+        others.slice(0, 5).join(", "),
+        others.length > 5
+          ? el("span", { title: others.slice(5).join(", ") }, ` and ${others.length - 5} more names`)
+          : "",
+      ),
+    );
   const said = notices.map((notice) => el("li", { class: "notice" }, notice));
   return lines.length || said.length ? el("ul", { class: "understood plain" }, ...lines, ...said) : null;
 }
@@ -109,19 +138,46 @@ function understood({ expanded = {}, notices = [] }) {
 function legend() {
   const sample = (kind, words) => el("span", { class: kind }, words);
   const context = (flag, sign, words) => el("span", { class: `mention disease ${flag}`, "data-signs": sign }, words);
-  return el("details", { class: "legend" }, el("summary", {}, "What the marks mean"), el("p", {},
-    el("span", { class: "evidence best" }, "evidence"), " sentences that speak of the query, ",
-    el("mark", { class: "word" }, "word"), " of the query, ",
-    sample("mention disease", "disease"), ", ", sample("mention symptom", "symptom"), ", ", sample("mention drug", "drug"), "; ",
-    context("negated", "no", "negated"), ", ", context("possible", "?", "possible"), ", ", context("hypothetical", "if", "hypothetical"), ", ",
-    context("historical", "past", "historical"), ", ", context("family", "family", "of a relative"),
-    ". Point at a mark, or go to it with Tab and the arrow keys, to see the words that say so."));
+  return el(
+    "details",
+    { class: "legend" },
+    el("summary", {}, "What the marks mean"),
+    el(
+      "p",
+      {},
+      el("span", { class: "evidence best" }, "evidence"),
+      " sentences that speak of the query, ",
+      el("mark", { class: "word" }, "word"),
+      " of the query, ",
+      sample("mention disease", "disease"),
+      ", ",
+      sample("mention symptom", "symptom"),
+      ", ",
+      sample("mention drug", "drug"),
+      "; ",
+      context("negated", "no", "negated"),
+      ", ",
+      context("possible", "?", "possible"),
+      ", ",
+      context("hypothetical", "if", "hypothetical"),
+      ", ",
+      context("historical", "past", "historical"),
+      ", ",
+      context("family", "family", "of a relative"),
+      ". Point at a mark, or go to it with Tab and the arrow keys, to see the words that say so.",
+    ),
+  );
 }
 
 function more(count, state) {
   const k = search(state).k;
   if (count < k) return null;
-  if (k >= MOST) return el("p", { class: "quiet" }, `These are the best ${MOST}. Narrow the search by filters to see others, or export.`);
+  if (k >= MOST)
+    return el(
+      "p",
+      { class: "quiet" },
+      `These are the best ${MOST}. Narrow the search by filters to see others, or export.`,
+    );
   return button("Show more", () => go({ k: String(k + PAGE) }, { replace: true }), { class: "more" });
 }
 
@@ -129,12 +185,21 @@ function nothing({ notices = [] }, state) {
   const drop = hasFilters(state) && button("Search without filters", () => go(without()), { class: "main" });
   view.replaceChildren(
     ...[chips(state)].filter(Boolean),
-    el("div", { class: "state none" },
+    el(
+      "div",
+      { class: "state none" },
       el("h2", { tabindex: "-1" }, "No passage found"),
       ...notices.map((notice) => el("p", { class: "notice" }, notice)),
-      el("p", {}, hasFilters(state) ? "Nothing that passes the filters speaks of this. " : "Nothing in this library speaks of this. ",
-        "Try fewer or other words, leave out “quotation marks”, + and -, or name an entity and an aspect."),
-      drop),
+      el(
+        "p",
+        {},
+        hasFilters(state)
+          ? "Nothing that passes the filters speaks of this. "
+          : "Nothing in this library speaks of this. ",
+        "Try fewer or other words, leave out “quotation marks”, + and -, or name an entity and an aspect.",
+      ),
+      drop,
+    ),
   );
   say("No passage found.");
 }
@@ -142,16 +207,42 @@ function nothing({ notices = [] }, state) {
 /** Filters without a query: the documents that pass, to open one. */
 async function browse(state) {
   const wanted = new URLSearchParams({ limit: "50" });
-  for (const [name, value] of Object.entries(filters(state))) for (const one of [value].flat()) wanted.append(name, one);
-  await load(state, (signal) => get(`api/documents?${wanted}`, { signal }), ({ documents, total }) => {
-    const count = counted(total, "document");
-    view.replaceChildren(
-      el("div", { class: "results-head" }, el("h2", { tabindex: "-1" }, count)),
-      ...[chips(state)].filter(Boolean),
-      el("p", { class: "quiet" }, total > documents.length ? `The first ${documents.length} that pass the filters. ` : "All that pass the filters. ", "Open one, or search in them above."),
-      el("ul", { class: "plain documents" }, ...documents.map((one) =>
-        el("li", { class: "card" }, el("h3", {}, el("a", { href: address({ document: one.id, begin: 0, end: 0 }, state) }, one.title || one.id)), facts(one.metadata, null, one.id)))),
-    );
-    say(`${count}.`);
-  });
+  for (const [name, value] of Object.entries(filters(state)))
+    for (const one of [value].flat()) wanted.append(name, one);
+  await load(
+    state,
+    (signal) => get(`api/documents?${wanted}`, { signal }),
+    ({ documents, total }) => {
+      const count = counted(total, "document");
+      view.replaceChildren(
+        el("div", { class: "results-head" }, el("h2", { tabindex: "-1" }, count)),
+        ...[chips(state)].filter(Boolean),
+        el(
+          "p",
+          { class: "quiet" },
+          total > documents.length
+            ? `The first ${documents.length} that pass the filters. `
+            : "All that pass the filters. ",
+          "Open one, or search in them above.",
+        ),
+        el(
+          "ul",
+          { class: "plain documents" },
+          ...documents.map((one) =>
+            el(
+              "li",
+              { class: "card" },
+              el(
+                "h3",
+                {},
+                el("a", { href: address({ document: one.id, begin: 0, end: 0 }, state) }, one.title || one.id),
+              ),
+              facts(one.metadata, null, one.id),
+            ),
+          ),
+        ),
+      );
+      say(`${count}.`);
+    },
+  );
 }

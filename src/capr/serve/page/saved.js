@@ -33,10 +33,19 @@ export function start() {
 async function fill() {
   const given = await tried(() => get("api/saved"));
   if (!given) return;
-  byId("saved-none").textContent = given.saved.length ? "" : "None yet. Search for something, then save it here under a name.";
-  list.replaceChildren(...given.saved.map((one) => el("li", {},
-    el("a", { class: "grow", href: `#${one.address}`, onclick: () => dialog.close() }, one.name),
-    el("button", { type: "button", "aria-label": `Delete ${one.name}`, onclick: () => drop(one) }, "Delete"))));
+  byId("saved-none").textContent = given.saved.length
+    ? ""
+    : "None yet. Search for something, then save it here under a name.";
+  list.replaceChildren(
+    ...given.saved.map((one) =>
+      el(
+        "li",
+        {},
+        el("a", { class: "grow", href: `#${one.address}`, onclick: () => dialog.close() }, one.name),
+        el("button", { type: "button", "aria-label": `Delete ${one.name}`, onclick: () => drop(one) }, "Delete"),
+      ),
+    ),
+  );
 }
 
 async function drop(one) {
@@ -49,7 +58,9 @@ async function tried(action) {
   try {
     return await action();
   } catch (problem) {
-    byId("saved-error").textContent = [problem.title, problem.fact !== problem.title && problem.fact, problem.fix].filter(Boolean).join(". ");
+    byId("saved-error").textContent = [problem.title, problem.fact !== problem.title && problem.fact, problem.fix]
+      .filter(Boolean)
+      .join(". ");
     return null;
   }
 }

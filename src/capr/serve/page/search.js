@@ -16,7 +16,8 @@ export function start() {
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     const asked = { q: "", entity: "", aspect: "", k: "", document: "", at: "", ask: "" };
-    if (kind() === "pair") Object.assign(asked, { entity: boxes.entity.value.trim(), aspect: boxes.aspect.value.trim() });
+    if (kind() === "pair")
+      Object.assign(asked, { entity: boxes.entity.value.trim(), aspect: boxes.aspect.value.trim() });
     else asked.q = boxes.query.value.trim();
     go(asked);
   });
@@ -52,5 +53,7 @@ async function entities(typed, signal) {
 
 async function aspects(typed, signal) {
   const given = await get(`api/aspects?${new URLSearchParams({ typed })}`, { signal, quiet: true });
-  return given.aspects.slice(0, 8).map((one) => ({ value: one.name, detail: one.heading !== one.name ? one.heading : "" }));
+  return given.aspects
+    .slice(0, 8)
+    .map((one) => ({ value: one.name, detail: one.heading !== one.name ? one.heading : "" }));
 }

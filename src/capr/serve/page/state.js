@@ -7,8 +7,21 @@ export const PAGE = 10; // hits
 export const MOST = 50; // hits, at most
 
 export const EMPTY = Object.freeze({
-  q: "", entity: "", aspect: "", from: "", to: "", group: "", k: "", document: "", at: "", ask: "",
-  patient: [], type: [], section: [], source: [], without: [],
+  q: "",
+  entity: "",
+  aspect: "",
+  from: "",
+  to: "",
+  group: "",
+  k: "",
+  document: "",
+  at: "",
+  ask: "",
+  patient: [],
+  type: [],
+  section: [],
+  source: [],
+  without: [],
 });
 
 /** The state that a fragment stands for; what it does not know is left out. */

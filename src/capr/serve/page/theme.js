@@ -4,7 +4,11 @@
   const KEY = "capr-theme";
   const NAMES = { "": "Auto", light: "Light", dark: "Dark" };
   const kept = () => {
-    try { return localStorage.getItem(KEY) ?? ""; } catch { return ""; }
+    try {
+      return localStorage.getItem(KEY) ?? "";
+    } catch {
+      return "";
+    }
   };
   const apply = (theme) => {
     if (theme) document.documentElement.dataset.theme = theme;
@@ -22,7 +26,11 @@
     button.addEventListener("click", () => {
       const order = Object.keys(NAMES);
       theme = order[(order.indexOf(theme) + 1) % order.length];
-      try { localStorage.setItem(KEY, theme); } catch { /* private window: it holds until the page is closed */ }
+      try {
+        localStorage.setItem(KEY, theme);
+      } catch {
+        /* private window: it holds until the page is closed */
+      }
       apply(theme);
       label(theme);
     });

@@ -13,10 +13,14 @@ export function askForToken(wrong) {
     input.value = "";
     byId("token-error").textContent = wrong;
     dialog.returnValue = "";
-    dialog.addEventListener("close", () => {
-      waiting = null;
-      resolve(token.get() || null);
-    }, { once: true });
+    dialog.addEventListener(
+      "close",
+      () => {
+        waiting = null;
+        resolve(token.get() || null);
+      },
+      { once: true },
+    );
     dialog.showModal();
     input.focus();
   });
