@@ -109,15 +109,15 @@ class Filters:
             return given if given is not None else cls()
         if isinstance(given, Mapping):
             named = [(clean(str(name)).strip(), _listed(values)) for name, values in given.items()]
-            pairs = [(name.removesuffix("!"), value, name.endswith("!")) for name, values in named for value in values]
+            asked = [(name.removesuffix("!"), value, name.endswith("!")) for name, values in named for value in values]
             empty = [name for name, values in named if not values and name != "without" and not name.endswith("!")]
         else:
-            pairs, empty = [pair for text in _listed(given) for pair in _pairs(text)], []
+            asked, empty = [pair for text in _listed(given) for pair in pairs(text)], []
         # Nobody is in an empty cohort.
         chosen: dict[tuple[str, bool], set[str]] = {(NAMES.get(n, field_name(n)), False): set() for n in empty}
         without: set[str] = set()
         days: dict[bool, list[Period]] = {False: [], True: []}
-        for name, value, exclude in pairs:
+        for name, value, exclude in asked:
             name = NAMES.get(name.strip().casefold(), field_name(name))
             if name == "without":
                 without.add(_flag(value))
@@ -205,8 +205,8 @@ def clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _pairs(text: str) -> list[tuple[str, str, bool]]:
-    """Name, value and whether it must not be; several for a file of values."""
+def pairs(text: str) -> list[tuple[str, str, bool]]:
+    """Name, value and whether it must not be, of a filter as a user writes it; several for a file of values."""
     name, equals, value = text.partition("=")
     exclude = name.endswith("!")
     name = name.removesuffix("!").strip()

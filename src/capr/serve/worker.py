@@ -1,0 +1,62 @@
+"""A worker: one process that serves, at a place at which others may listen, too."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable
+
+import uvicorn
+
+from capr.documents import CaprError
+from capr.serve.application import application
+from capr.serve.settings import Settings
+
+IDLE = 15  # seconds for which a connection is kept between two requests
+
+
+class Quiet(uvicorn.Server):
+    """uvicorn's server, which tells when it takes requests."""
+
+    def __init__(self, config: uvicorn.Config, told: Callable[[], None]) -> None:
+        super().__init__(config)
+        self._told = told
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._told()
+
+
+def run(settings: Settings, listening: socket.socket, told: Callable[[], None] = lambda: None) -> None:
+    """Serves until a signal to stop comes, and ends what it is at."""
+    app = application(settings)
+    config = uvicorn.Config(
+        app, log_level="warning", lifespan="on", ws="none", server_header=False, timeout_keep_alive=IDLE,
+        access_log=False,  # the audit trail says more, and addresses hold the ids of documents
+        timeout_graceful_shutdown=max(1, round(settings.grace)),
+    )  # fmt: skip
+    asyncio.run(Quiet(config, told).serve(sockets=[listening]))
+
+
+def main() -> None:
+    """`python -m capr.serve.worker SOCKET PIPE`: as `capr serve --workers` begins it."""
+    listening, alive = (int(number) for number in sys.argv[1:3])
+
+    def watch() -> None:
+        os.read(alive, 1)  # until the process that began this one is no more
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True).start()
+    try:
+        run(Settings.kept(), socket.socket(fileno=listening))
+    except CaprError as error:
+        print(f"Error: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+if __name__ == "__main__":
+    main()
