@@ -14,7 +14,7 @@ from starlette.responses import Response
 import capr
 from capr.documents import CaprError
 from capr.search import Library
-from capr.serve.gate import Gate
+from capr.serve.gate import INSIDE, Gate
 from capr.serve.problems import NOT_THERE, ProblemError, invalid
 from capr.serve.replies import PROBLEMS
 from capr.serve.routes import choosing, documents, feedback, operations, own, page, searching, writing
@@ -57,10 +57,8 @@ def application(settings: Settings, library: Library | None = None) -> Gate:
         app.include_router(module.router, prefix="/api", responses=PROBLEMS)
     for module in (operations, page):
         app.include_router(module.router)
-    app.add_exception_handler(ProblemError, _problem)
-    app.add_exception_handler(CaprError, _problem)
-    app.add_exception_handler(RequestValidationError, _problem)
-    app.add_exception_handler(HTTPException, _problem)
+    for kind in (ProblemError, CaprError, RequestValidationError, HTTPException, Exception):
+        app.add_exception_handler(kind, _problem)
     return Gate(app, server)
 
 
@@ -79,4 +77,4 @@ def _as_problem(error: Exception) -> ProblemError:
         phrase = HTTPStatus(error.status_code).phrase.lower()
         fact, fix = FIXES.get(error.status_code, (phrase, "send what api/openapi.json describes"))
         return ProblemError(error.status_code, fact, fix)
-    raise error
+    return ProblemError(500, *INSIDE)  # the gate writes what it was into the log

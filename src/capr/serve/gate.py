@@ -30,6 +30,10 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 )
+INSIDE = (
+    "something went wrong inside the server",
+    "try again; if it happens again, whoever runs the server finds the reason in its log",
+)
 HEADERS = {
     "Content-Security-Policy": POLICY,
     "X-Content-Type-Options": "nosniff",
@@ -85,8 +89,7 @@ class Passage:
             await self._tell(ProblemError.of(error), receive, out)
         except Exception:
             log.exception("%s %s failed", self._scope["method"], self._label)
-            fix = "try again; if it happens again, whoever runs the server finds the reason in its log"
-            await self._tell(ProblemError(500, "something went wrong inside the server", fix), receive, out)
+            await self._tell(ProblemError(500, *INSIDE), receive, out)
         seconds = time.perf_counter() - self._begun
         self._server.metrics.request(self._label, self._scope["method"], self._status, seconds)
 
@@ -116,7 +119,7 @@ class Passage:
             headers = MutableHeaders(scope=message)
             for name, value in HEADERS.items():
                 headers[name] = value
-            if not is_open(self._scope["path"]):
+            if not is_open(self._scope["path"]) or "Cache-Control" not in headers:
                 headers["Cache-Control"] = "no-store"
             if not await self._audited():
                 self._refused = True

@@ -171,6 +171,6 @@ def _documents(folder: Path, met: Callable[[Problem], None]) -> Iterator[Documen
             continue
         for document in read(path, on_problem=lambda problem: met(replace(problem, file=Path(problem.file).name))):
             metadata = {**document.metadata, "file": path.name}
-            if metadata.get("source") == folder.name:
+            if metadata.get("source") in (folder.name, path.name):  # nobody has said it
                 del metadata["source"]
             yield replace(document, metadata=metadata)

@@ -24,12 +24,12 @@ class Work:
     def __init__(self, threads: int, waiting: int, seconds: float) -> None:
         self._threads = ThreadPoolExecutor(threads, thread_name_prefix="capr-work")
         self._free = asyncio.Semaphore(threads)
-        self._most, self._seconds = waiting, seconds
+        self._most, self._seconds = threads + waiting, seconds
         self.waiting = self.running = self.refused = 0
 
     async def run(self, what: Callable[[], Done]) -> Done:
         """Does it in a thread; 503 if too many wait, or if it had to wait too long."""
-        if self.waiting >= self._most:
+        if self.running + self.waiting >= self._most:
             self.refused += 1
             raise _busy(f"{self.waiting} requests are waiting already")
         self.waiting += 1
