@@ -1,6 +1,7 @@
 """The view of one report: outline, strip, mentions, and the box to ask it."""
 
 import re
+import time
 
 from playwright.sync_api import expect
 
@@ -136,3 +137,26 @@ def test_a_report_that_is_not_there(at):
     expect(page.locator("#document .state.error")).to_be_visible()
     page.get_by_role("link", name="Back to the results").click()
     expect(page.locator(".hit").first).to_be_visible()
+
+
+def test_a_very_long_report_opens(at):
+    """20,000 lines under one heading, with a mention in every one, an emoji at the begin, and no end of sentences."""
+    line = "The patient denies chest pain since the last visit and was seen with gout.\n"
+    text = "😀\n" + 20_000 * line
+    places = [2 + number * len(line) for number in range(20_000)]
+    mentions = [
+        {"begin": at + 19, "end": at + 29, "text": "chest pain", "kind": "symptom", "concept": None, "negated": True}
+        for at in places
+    ]
+    report = {
+        "id": "long", "title": "Long", "metadata": {}, "text": text, "mentions": mentions, "passages": [],
+        "sections": [{"begin": 0, "end": len(text), "heading": None, "level": 1}],
+        "sentences": [[at, at + len(line) - 1] for at in places],
+    }  # fmt: skip
+    page = at("")
+    page.route("**/api/documents/long", lambda route: route.fulfill(json=report))
+    begun = time.monotonic()
+    page.evaluate("location.hash = 'document=long'")
+    expect(page.locator(".report .mention").nth(19_999)).to_have_text("chest pain")
+    assert time.monotonic() - begun < 20
+    assert page.locator(".report").evaluate("one => one.textContent.length") == len(text) + 1

@@ -124,6 +124,9 @@ def test_thumbs(at):
     down.click()
     expect(down).to_have_attribute("aria-pressed", "true")
     expect(up).to_have_attribute("aria-pressed", "false")
+    down.click()
+    expect(page.locator("#toast")).to_have_text("Taken back.")
+    expect(down).to_have_attribute("aria-pressed", "false")
 
 
 def test_a_saved_search_is_opened_and_deleted(at):

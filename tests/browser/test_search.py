@@ -141,3 +141,4 @@ def test_more_hits(at):
     expect(page.locator(".hit")).to_have_count(10)
     page.get_by_role("button", name="Show more").click()
     expect(page.locator(".hit")).to_have_count(20)
+    expect(page.locator(".hit h3 a").nth(10)).to_be_focused()

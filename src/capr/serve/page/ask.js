@@ -2,10 +2,13 @@
 
 import { Latest, post } from "./api.js";
 import { button, el } from "./dom.js";
-import { FLAGS, marked, range } from "./marks.js";
+import { FLAGS, mark, range } from "./marks.js";
 import { failure, say } from "./notices.js";
 import { Text } from "./offsets.js";
+import { has } from "./who.js";
 
+const NO_READER =
+  "This server has no reader of answers, so that nothing can be asked yet. Whoever runs it can add one.";
 const NAMES = { family: "of a relative", historical: "in the past" };
 
 /**
@@ -37,10 +40,17 @@ export function askBox({ submit, answered, jump }) {
     if (input.value.trim()) submit(input.value.trim());
   });
 
+  has("ask").then((can) => {
+    if (!can && !out.childElementCount) out.replaceChildren(el("p", { class: "quiet" }, NO_READER));
+  });
+
   const ask = async (question, document) => {
     input.value = question;
     answered([], false);
-    if (!question) return out.replaceChildren();
+    if (!question) {
+      latest.stop();
+      return out.replaceChildren();
+    }
     out.replaceChildren(el("p", { class: "quiet" }, "Reading the report ..."));
     try {
       const given = await latest.run((signal) => post("api/ask", { question, document, top: 4 }, { signal }));
@@ -105,11 +115,8 @@ function answerCard(answer, jump, kind) {
   const meter = el("meter", { min: 0, max: 1, value: answer.confidence, "aria-label": "Confidence" });
   const flags = FLAGS.filter((flag) => answer.context?.[flag]);
   const sentence = el("p", { class: "in-sentence" });
-  sentence.append(
-    marked(new Text(answer.sentence.text, answer.sentence.begin), [
-      [range(answer.begin, answer.end, { class: "answer-mark" }, "mark")],
-    ]),
-  );
+  const words = range(answer.begin, answer.end, { class: "answer-mark" }, "mark");
+  mark(sentence, new Text(answer.sentence.text, answer.sentence.begin), [[words]]);
   return el(
     "article",
     { class: `answer-card ${kind}` },

@@ -6,10 +6,10 @@ import { citation, copy } from "./citation.js";
 import { button, byId, el, show as bring } from "./dom.js";
 import { facts } from "./hit.js";
 import { kinds } from "./kinds.js";
-import { marked, mentions, range } from "./marks.js";
+import { mark, mentions, range } from "./marks.js";
 import { failure, say, skeleton, toast } from "./notices.js";
 import { Text } from "./offsets.js";
-import { mark, outline } from "./outline.js";
+import { follow, outline } from "./outline.js";
 import { current, go, hasQuery, query, written } from "./state.js";
 import { strip } from "./strip.js";
 import { oneStop } from "./tip.js";
@@ -179,22 +179,15 @@ function drawText(body, text, document, scores, marks) {
   ];
   body.replaceChildren(
     ...begins.map((begin, at) => {
+      const end = begins[at + 1] ?? text.end;
       const block = el("div", { class: "section", "data-section": begin });
-      block.append(
-        marked(
-          text,
-          layers.map((layer) => within(layer, begin, begins[at + 1] ?? text.end)),
-          begin,
-          begins[at + 1] ?? text.end,
-        ),
-      );
+      const here = layers.map((layer) => layer.filter((one) => one.begin < end && one.end > begin));
+      mark(block, text, here, begin, end);
       return block;
     }),
   );
   oneStop(body);
 }
-
-const within = (layer, begin, end) => layer.filter((one) => one.begin < end && one.end > begin);
 
 /** A heading where it stands in the text, if it does. */
 function headingMark(text, section) {
@@ -232,27 +225,4 @@ async function cited(document, text) {
   const place = target(current()) ?? { begin: 0, end: text.end };
   const done = await copy(citation({ ...document, document: document.id, ...place }));
   toast(done ? "Copied the citation." : "The browser refused to copy.");
-}
-
-/** Marks the section that is read in the outline. */
-function follow(body, contents) {
-  const seen = new Set();
-  const watch = new IntersectionObserver(
-    (entries) => {
-      for (const { target, isIntersecting } of entries) {
-        if (isIntersecting) seen.add(target);
-        else seen.delete(target);
-      }
-      const first = [...body.children].find((one) => seen.has(one));
-      if (first) mark(contents, Number(first.dataset.section));
-    },
-    { rootMargin: "-30% 0px -60% 0px" },
-  );
-  const observe = () => [...body.children].forEach((one) => watch.observe(one));
-  new MutationObserver(() => {
-    watch.disconnect();
-    seen.clear();
-    observe();
-  }).observe(body, { childList: true });
-  observe();
 }

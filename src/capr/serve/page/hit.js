@@ -3,7 +3,7 @@
 import { documentPath, get, post } from "./api.js";
 import { citation, copy } from "./citation.js";
 import { button, counted, el, svg } from "./dom.js";
-import { evidence, marked, mentions, words } from "./marks.js";
+import { evidence, mark, mentions, words } from "./marks.js";
 import { toast } from "./notices.js";
 import { Text } from "./offsets.js";
 import { current, go, query, written } from "./state.js";
@@ -76,7 +76,7 @@ export function facts(metadata, headings, document) {
 function passage(hit) {
   const text = new Text(hit.text, hit.begin);
   const body = el("div", { class: "passage" });
-  body.append(marked(text, [evidence(hit.sentences), mentions(hit.mentions), words(hit.highlights)]));
+  mark(body, text, [evidence(hit.sentences), mentions(hit.mentions), words(hit.highlights)]);
   oneStop(body);
   return body;
 }
@@ -136,7 +136,7 @@ function aroundButtons(hit, before, after) {
 function neighbour(passage) {
   const text = new Text(passage.text, passage.begin);
   const body = el("div", { class: "passage" });
-  body.append(marked(text, [mentions(passage.mentions ?? [])]));
+  mark(body, text, [mentions(passage.mentions ?? [])]);
   oneStop(body);
   const heading = passage.headings?.length ? el("p", { class: "path" }, passage.headings.join(" › ")) : null;
   return el("div", { class: "neighbour" }, heading, body);
@@ -145,24 +145,28 @@ function neighbour(passage) {
 /** This passage answers, or does not: what somebody says of it can train a model. */
 function thumbs(hit) {
   const buttons = [true, false].map((answers) => {
-    const one = button(
-      svg("svg", { viewBox: "0 0 18 18", "aria-hidden": "true" }, svg("path", { d: THUMB })),
-      () => judge(answers),
-      {
-        class: answers ? "thumb" : "thumb down",
-        "aria-pressed": "false",
-        "aria-label": answers ? "This passage answers" : "This passage does not answer",
-        title: answers ? "This passage answers" : "This passage does not answer",
-      },
-    );
-    return one;
+    const words = answers ? "This passage answers" : "This passage does not answer";
+    const drawing = svg("svg", { viewBox: "0 0 18 18", "aria-hidden": "true" }, svg("path", { d: THUMB }));
+    const look = {
+      class: answers ? "thumb" : "thumb down",
+      "aria-pressed": "false",
+      "aria-label": words,
+      title: words,
+    };
+    return button(drawing, () => judge(answers), look);
   });
-  const judge = async (answers) => {
-    const state = current();
+  let said = null;
+  const judge = async (opinion) => {
+    const answers = opinion === said ? null : opinion; // the same again takes it back
+    const place = { document: hit.document, begin: hit.begin, end: hit.end };
     try {
-      await post("api/feedback", { ...query(state), document: hit.document, begin: hit.begin, end: hit.end, answers });
-      buttons.forEach((one, at) => one.setAttribute("aria-pressed", String((at === 0) === answers)));
-      toast(answers ? "Kept: this passage answers." : "Kept: this passage does not answer.");
+      await post("api/feedback", { ...query(current()), ...place, answers });
+      said = answers;
+      buttons[0].setAttribute("aria-pressed", String(answers === true));
+      buttons[1].setAttribute("aria-pressed", String(answers === false));
+      toast(
+        { true: "Kept: this passage answers.", false: "Kept: this passage does not answer." }[answers] ?? "Taken back.",
+      );
     } catch (problem) {
       toast(`Not kept: ${problem.title}. ${problem.fix ?? ""}`);
     }

@@ -1,6 +1,6 @@
 // The page: the address says what is shown, and every change of it comes through here.
 
-import { connect, get, token } from "./api.js";
+import { connect } from "./api.js";
 import { heard } from "./banner.js";
 import { byId } from "./dom.js";
 import * as report from "./document.js";
@@ -11,6 +11,7 @@ import * as search from "./search.js";
 import { current } from "./state.js";
 import * as tip from "./tip.js";
 import * as tokens from "./token.js";
+import * as who from "./who.js";
 
 let scrolled = 0; // where the results were left
 let shown = null; // the document that is shown
@@ -49,19 +50,7 @@ function retry() {
   filters.forget();
   if (shown) report.close();
   route();
-  whoAmI();
-}
-
-/** Who is searching: shown, and left by a click. */
-async function whoAmI() {
-  const button = byId("account");
-  try {
-    const me = await get("api/me");
-    button.hidden = me.open;
-    button.textContent = `${me.name}: sign out`;
-  } catch {
-    button.hidden = true; // whatever is wrong, the results say so
-  }
+  who.look();
 }
 
 connect({ askForToken: tokens.askForToken, heard: (reached) => heard(reached, retry) });
@@ -69,11 +58,6 @@ search.start();
 saved.start();
 tip.start();
 tokens.start();
-byId("account").addEventListener("click", () => {
-  token.drop();
-  location.hash = "";
-  location.reload();
-});
 byId("skip").addEventListener("click", (event) => {
   event.preventDefault(); // the fragment is the search
   byId("main").focus();
@@ -81,4 +65,4 @@ byId("skip").addEventListener("click", (event) => {
 byId("home").addEventListener("click", () => byId("query").focus());
 addEventListener("hashchange", route);
 route();
-whoAmI();
+who.start();

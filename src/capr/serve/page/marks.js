@@ -6,13 +6,10 @@ import { softBreaks } from "./wrapped.js";
 export const FLAGS = ["negated", "possible", "hypothetical", "historical", "family"];
 const SIGNS = { negated: "no", possible: "?", hypothetical: "if", historical: "past", family: "family" };
 
-/** The text of a `Text`, whole or from `begin` to `end`, with marks in layers, the outermost first. */
-export function marked(text, layers, begin = text.begin, end = text.end) {
-  const soft = [...(text.soft ??= softBreaks(text.text))];
-  const sorted = layers.map(apart);
-  const out = document.createDocumentFragment();
-  out.append(...pieces(text, sorted, 0, begin, end, soft));
-  return out;
+/** Puts the text of a `Text`, whole or from `begin` to `end`, into an element, with marks in layers, the outermost first. */
+export function mark(element, text, layers, begin = text.begin, end = text.end) {
+  text.soft ??= softBreaks(text.text);
+  fill(element, text, layers.map(apart), 0, begin, end);
 }
 
 /** Marks in the order of the text; one that begins before the last has ended is left out. */
@@ -24,38 +21,52 @@ function apart(marks) {
   return found;
 }
 
-function pieces(text, layers, depth, begin, end, soft) {
-  if (begin >= end) return [];
-  if (depth === layers.length) return plain(text, begin, end, soft);
-  const found = [];
+function fill(parent, text, layers, depth, begin, end) {
+  if (begin >= end) return;
+  if (depth === layers.length) {
+    plain(parent, text, begin, end);
+    return;
+  }
+  const marks = layers[depth];
   let at = begin;
-  for (const mark of layers[depth]) {
-    if (mark.end <= at || mark.begin >= end) continue;
-    const from = Math.max(mark.begin, at);
-    const to = Math.min(mark.end, end);
-    found.push(...pieces(text, layers, depth + 1, at, from, soft));
-    const element = mark.make(from === mark.begin);
-    element.append(...pieces(text, layers, depth + 1, from, to, soft));
-    found.push(element);
+  for (let number = first(marks, (one) => one.end > begin); number < marks.length; number++) {
+    const one = marks[number];
+    if (one.begin >= end) break;
+    const from = Math.max(one.begin, at);
+    const to = Math.min(one.end, end);
+    fill(parent, text, layers, depth + 1, at, from);
+    const element = one.make(from === one.begin);
+    fill(element, text, layers, depth + 1, from, to);
+    parent.append(element);
     at = to;
   }
-  found.push(...pieces(text, layers, depth + 1, at, end, soft));
-  return found;
+  fill(parent, text, layers, depth + 1, at, end);
+}
+
+/** The number of the first of an ordered list of which something is true. */
+function first(list, isTrue) {
+  let low = 0;
+  let high = list.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (isTrue(list[middle])) high = middle;
+    else low = middle + 1;
+  }
+  return low;
 }
 
 /** Text nodes; line breaks that nobody meant stand in elements that show them as blanks. */
-function plain(text, begin, end, soft) {
+function plain(parent, text, begin, end) {
   let from = text.unit(begin);
   const to = text.unit(end);
-  const found = [];
-  for (const unit of soft) {
-    if (unit < from || unit >= to) continue;
-    if (unit > from) found.push(text.text.slice(from, unit));
-    found.push(el("span", { class: "soft" }, "\n"));
+  const { soft } = text;
+  for (let number = first(soft, (unit) => unit >= from); number < soft.length && soft[number] < to; number++) {
+    const unit = soft[number];
+    if (unit > from) parent.append(text.text.slice(from, unit));
+    parent.append(el("span", { class: "soft" }, "\n"));
     from = unit + 1;
   }
-  if (to > from) found.push(text.text.slice(from, to));
-  return found;
+  if (to > from) parent.append(text.text.slice(from, to));
 }
 
 /** A mark that is only a look. */

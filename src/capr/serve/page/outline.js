@@ -43,12 +43,35 @@ function keepInView(button, box) {
   if (inner.bottom > outer.bottom) box.scrollTop += inner.bottom - outer.bottom + 8;
 }
 
-/** Marks the section that is read. */
-export function mark(nav, begin) {
+/** Marks the section that is read, and no other. */
+function current(nav, begin) {
   for (const button of nav.querySelectorAll("button")) {
     const read = Number(button.dataset.begin) === begin;
     if (read) button.setAttribute("aria-current", "true");
     else button.removeAttribute("aria-current");
     if (read) keepInView(button, nav.parentElement);
   }
+}
+
+/** Marks the section that is read, of a text whose sections are the children of `body`. */
+export function follow(body, contents) {
+  const seen = new Set();
+  const watch = new IntersectionObserver(
+    (entries) => {
+      for (const { target, isIntersecting } of entries) {
+        if (isIntersecting) seen.add(target);
+        else seen.delete(target);
+      }
+      const first = [...body.children].find((one) => seen.has(one));
+      if (first) current(contents, Number(first.dataset.section));
+    },
+    { rootMargin: "-30% 0px -60% 0px" },
+  );
+  const observe = () => [...body.children].forEach((one) => watch.observe(one));
+  new MutationObserver(() => {
+    watch.disconnect();
+    seen.clear();
+    observe();
+  }).observe(body, { childList: true });
+  observe();
 }

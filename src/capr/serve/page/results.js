@@ -7,7 +7,7 @@ import { examples } from "./examples.js";
 import { chips, without } from "./filters.js";
 import { address, card, facts } from "./hit.js";
 import { failure, say, skeleton, toast } from "./notices.js";
-import { MOST, PAGE, current, filters, go, hasFilters, hasQuery, search, written } from "./state.js";
+import { MOST, PAGE, current, filters, go, hasFilters, hasQuery, parse, search, written } from "./state.js";
 
 const view = byId("results");
 const latest = new Latest();
@@ -18,23 +18,33 @@ const signature = (state) => written({ ...state, document: "", at: "", ask: "" }
 /** Shows the results of what the address asks for, unless they are there. */
 export async function show(state, { again = false } = {}) {
   if (signature(state) === shown && !again) return;
+  const before = view.querySelectorAll(".hits > *").length;
+  const grows =
+    before > 0 && shown !== null && signature({ ...parse(shown), k: "" }) === signature({ ...state, k: "" });
   shown = signature(state);
-  if (!hasQuery(state)) {
-    latest.stop();
-    return void (hasFilters(state) ? await browse(state) : view.replaceChildren(examples()));
-  }
+  if (!hasQuery(state)) return void (hasFilters(state) ? await browse(state) : teach());
   await load(
-    state,
     (signal) => post("api/search", search(state), { signal }),
-    (found) => render(found, state),
+    (found) => {
+      render(found, state);
+      if (grows) view.querySelectorAll(".hits > *")[before]?.querySelector("h3 a").focus({ preventScroll: true });
+    },
+    grows,
   );
+}
+
+function teach() {
+  latest.stop();
+  view.removeAttribute("aria-busy");
+  view.replaceChildren(examples());
 }
 
 export const forget = () => (shown = null);
 
-async function load(state, request, render) {
+/** Shows what a request gives; until then grey lines, or what is there if there will only be more of it. */
+async function load(request, render, grows = false) {
   view.setAttribute("aria-busy", "true");
-  view.replaceChildren(skeleton());
+  if (!grows) view.replaceChildren(skeleton());
   try {
     const found = await latest.run(request);
     if (!found) return;
@@ -210,7 +220,6 @@ async function browse(state) {
   for (const [name, value] of Object.entries(filters(state)))
     for (const one of [value].flat()) wanted.append(name, one);
   await load(
-    state,
     (signal) => get(`api/documents?${wanted}`, { signal }),
     ({ documents, total }) => {
       const count = counted(total, "document");

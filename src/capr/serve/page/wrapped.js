@@ -5,17 +5,17 @@ const WIDTH = 72; // columns: where the next word would have found room, the bre
 const WIDEST = 120; // columns: text with longer lines was not broken at all
 const MEANT = /^(?:\s|[-*•·○▪–—>|#]|\d+[.)]\s|\p{Lu}[^:.]{0,40}:|$)/u; // blank lines, indents, lists, headings
 
-/** The units at which a line was broken only because the next word had no room. */
+/** The units, in order, at which a line was broken only because the next word had no room. */
 export function softBreaks(text) {
   const lines = text.split("\n");
-  const found = new Set();
+  const found = [];
   if (lines.some((line) => line.length > WIDEST)) return found;
   let unit = 0;
   for (let at = 0; at + 1 < lines.length; at++) {
     unit += lines[at].length;
     const next = lines[at + 1];
     const word = /^\S*/.exec(next)[0];
-    if (!MEANT.test(next) && lines[at].trimEnd().length + 1 + word.length > WIDTH) found.add(unit);
+    if (!MEANT.test(next) && lines[at].trimEnd().length + 1 + word.length > WIDTH) found.push(unit);
     unit += 1;
   }
   return found;
