@@ -1,6 +1,5 @@
 """Who may ask for what: tokens, roles, and a server that is closed unless it is said to be open."""
 
-import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
@@ -8,6 +7,7 @@ import pytest
 from served import Client, problem
 from starlette.routing import Route
 
+from capr.cli import app
 from capr.documents import CaprError, UnavailableError
 from capr.serve.access import is_loopback
 from capr.serve.gate import OPEN
@@ -36,27 +36,27 @@ def addresses(client):
 
 
 @pytest.fixture
-def app(client):
+def described(client):
     client.server_app = client.app._app
     return client
 
 
-def test_every_route_is_closed_once_a_token_exists(app, tokens):
+def test_every_route_is_closed_once_a_token_exists(described, tokens):
     tokens("admin")
-    closed = [(path, method) for path, method in addresses(app) if path not in OPEN]
+    closed = [(path, method) for path, method in addresses(described) if path not in OPEN]
     assert len(closed) >= 24
     for path, method in closed:
-        told = problem(app.request(method, path, json={}), 401)
+        told = problem(described.request(method, path, json={}), 401)
         assert "capr token create" in told["fix"]
     for path in OPEN:
-        assert app.get(path).status_code == 200
+        assert described.get(path).status_code == 200
 
 
-def test_the_description_names_every_route(app):
+def test_the_description_names_every_route(described):
     """What is not described could be forgotten above."""
-    known = {path for path, _ in addresses(app)} | {"/", "/page/{name:path}"}
+    known = {path for path, _ in addresses(described)} | {"/", "/page/{name:path}"}
     found = set()
-    for path, _, _ in routes(app.server_app.router):
+    for path, _, _ in routes(described.server_app.router):
         found.add(path.replace("{id:path}", "a1").replace("{id}", "a1").replace("{index}", "0"))
     suffixes = {path.removeprefix("/api") for path in known} | known
     assert len(found) >= 24
@@ -213,29 +213,35 @@ def test_what_is_loopback():
 # --- the commands ---
 
 
-def run(*arguments, code=0):
-    command = [sys.executable, "-c", "from capr.cli import app; app()", *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == code, done.stderr
-    assert "Traceback" not in done.stderr
-    return done
+@pytest.fixture
+def run(capsys, monkeypatch):
+    """Runs a command in this process: what it prints, and what it says."""
+
+    def command(*arguments, code=0):
+        monkeypatch.setattr(sys, "argv", ["capr", *map(str, arguments)])
+        with pytest.raises(SystemExit) as ended:
+            app()
+        assert ended.value.code == code
+        return capsys.readouterr()
+
+    return command
 
 
-def test_the_commands(folder, tmp_path):
+def test_the_commands(folder, tmp_path, run):
     (tmp_path / "cohort.txt").write_text("A\nC\n")
     made = run(
         "token", "create", folder, "--name", "ward 3", "--filter", f"patient=@{tmp_path / 'cohort.txt'}", "--days", "2"
     )
-    token = made.stdout.strip()
-    assert "ward 3, reader, restricted to patient=A, patient=C, until" in made.stderr
+    token = made.out.strip()
+    assert "ward 3, reader, restricted to patient=A, patient=C, until" in made.err
     found = Tokens(folder).find(token)
     assert found.restrictions == {"patient": ["A", "C"]}
-    listed = run("token", "list", folder, "--json").stdout
+    listed = run("token", "list", folder, "--json").out
     assert '"state": "valid"' in listed
     assert "hash" not in listed
-    assert "ward 3" in run("token", "list", folder).stdout
-    assert "is revoked" in run("token", "revoke", folder, found.id).stdout
+    assert "ward 3" in run("token", "list", folder).out
+    assert "is revoked" in run("token", "revoke", folder, found.id).out
     assert Tokens(folder).find(token) is None
-    assert "capr token list" in run("token", "revoke", folder, "nobody", code=2).stderr
-    assert "no role" in run("token", "create", folder, "--name", "x", "--role", "king", code=2).stderr
-    assert "there is no library" in run("serve", tmp_path / "none", code=2).stderr
+    assert "capr token list" in run("token", "revoke", folder, "nobody", code=2).err
+    assert "no role" in run("token", "create", folder, "--name", "x", "--role", "king", code=2).err
+    assert "there is no library" in run("serve", tmp_path / "none", code=2).err

@@ -11,6 +11,7 @@ import time
 import pytest
 from served import problem
 
+from capr.cli import app
 from capr.documents import CaprError
 from capr.serve.audit import Audit, Record, entries
 
@@ -186,16 +187,17 @@ def test_requests_at_the_same_time_share_a_wait_for_the_disk(tmp_path, monkeypat
     assert count < 20
 
 
-def test_the_command_reads_it(client, tokens, folder):
+def test_the_command_reads_it(client, tokens, folder, capsys, monkeypatch):
     anna, bert = (client.with_token(tokens(name=name)) for name in ("anna", "bert"))
     anna.get("/api/documents/a1")
     bert.search("lasix")
     bert.get("/api/documents/a1")
 
     def audit(*arguments):
-        command = [sys.executable, "-c", "from capr.cli import app; app()", "audit", str(folder), *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-        return done.stdout.splitlines()
+        monkeypatch.setattr(sys, "argv", ["capr", "audit", str(folder), *arguments])
+        with pytest.raises(SystemExit):
+            app()
+        return capsys.readouterr().out.splitlines()
 
     assert len(audit()) == 3
     assert "anna  GET /api/documents/{id:path}  200  -> a1" in audit()[0]

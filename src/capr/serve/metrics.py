@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import threading
-import time
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -13,7 +12,7 @@ from pathlib import Path
 
 MEDIA = "text/plain; version=0.0.4; charset=utf-8"
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-EVERY = 1.0  # seconds after which a worker leaves its counts for the others, at least
+EVERY = 1.0  # seconds after which a worker leaves its counts for the others
 HELP = {
     "capr_requests_total": ("counter", "Requests by route and status."),
     "capr_request_seconds": ("histogram", "Seconds until the reply, by route."),
@@ -40,7 +39,6 @@ class Metrics:
         self._folder, self._gauges = folder, gauges
         self._counts: Counts = defaultdict(float)
         self._changing = threading.Lock()
-        self._kept = 0.0
 
     def count(self, name: str, by: float = 1.0, **labels: str) -> None:
         """Adds to a counter."""
@@ -56,8 +54,6 @@ class Metrics:
                 self._counts[_sample("capr_request_seconds_bucket", {**labels, "le": str(bound)})] += 1
             self._counts[_sample("capr_request_seconds_sum", labels)] += seconds
             self._counts[_sample("capr_request_seconds_count", labels)] += 1
-        if self._folder is not None and time.monotonic() > self._kept + EVERY:
-            self.keep()
 
     def keep(self) -> Counts:
         """Leaves the counts of this worker where the others find them, and gives them."""
@@ -66,7 +62,6 @@ class Metrics:
         for name, read in self._gauges.items():
             counts[name] = read()
         counts["capr_workers"] = 1.0
-        self._kept = time.monotonic()
         if self._folder is not None:
             file = self._folder / f"{os.getpid()}.json"
             part = file.with_suffix(".part")

@@ -89,7 +89,9 @@ class Workers:
                 worker.wait(max(0.1, until - time.monotonic()))
             except subprocess.TimeoutExpired:
                 worker.kill()
-        return max(abs(int(worker.returncode or 0)) for worker, _ in self._workers)
+        # One that had only just begun dies of the signal that the others heed.
+        codes = [int(worker.returncode or 0) for worker, _ in self._workers]
+        return max(0 if code == -signal.SIGTERM else abs(code) for code in codes)
 
     def _begin(self) -> tuple[subprocess.Popen[bytes], float]:
         inherited = (self._listening.fileno(), self._alive)

@@ -19,7 +19,7 @@ from capr.serve.deidentify import deidentifier
 from capr.serve.desk import Desk
 from capr.serve.jobs import Jobs
 from capr.serve.limits import Rate, WrongTokens
-from capr.serve.metrics import Metrics, resident
+from capr.serve.metrics import EVERY, Metrics, resident
 from capr.serve.problems import SOON, ProblemError, shown
 from capr.serve.settings import Settings
 from capr.serve.tokens import Tokens
@@ -64,6 +64,7 @@ class Server:
         self.jobs: Jobs | None = None
         self.stopping = asyncio.Event()
         self._ready = asyncio.Event()
+        self._counting: asyncio.Task[None] | None = None
         self.models: dict[str, str] = {}  # what is there, and why what is not is not
 
     def _gauges(self) -> dict[str, Callable[[], float]]:
@@ -89,10 +90,19 @@ class Server:
                 loop.call_soon_threadsafe(self._ready.set)
 
         threading.Thread(target=load, name="capr-load", daemon=True).start()
+        self._counting = asyncio.create_task(self._count())
+
+    async def _count(self) -> None:
+        """Tells the other workers what this one has counted, now and then."""
+        while True:
+            await asyncio.sleep(EVERY)
+            self.metrics.keep()
 
     async def stop(self) -> None:
         """Ends what runs, and lets go of everything."""
         self.stopping.set()
+        if self._counting is not None:
+            self._counting.cancel()
         if self.jobs is not None:
             await asyncio.to_thread(self.jobs.close, self.settings.grace)
         await asyncio.to_thread(self.heavy.close)

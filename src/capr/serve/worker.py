@@ -8,19 +8,21 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import uvicorn
 
 from capr.documents import CaprError
 from capr.serve.application import application
+from capr.serve.patience import impatient
 from capr.serve.settings import Settings
 
 IDLE = 15  # seconds for which a connection is kept between two requests
 
 
 class Quiet(uvicorn.Server):
-    """uvicorn's server, which tells when it takes requests."""
+    """uvicorn's server, which tells when it takes requests, and ends as if nothing were when it is stopped."""
 
     def __init__(self, config: uvicorn.Config, told: Callable[[], None]) -> None:
         super().__init__(config)
@@ -29,6 +31,16 @@ class Quiet(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._told()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """A signal stops the server, and not the process: what comes after has to be done, too."""
+        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
 
 def run(settings: Settings, listening: socket.socket, told: Callable[[], None] = lambda: None) -> None:
@@ -39,6 +51,8 @@ def run(settings: Settings, listening: socket.socket, told: Callable[[], None] =
         access_log=False,  # the audit trail says more, and addresses hold the ids of documents
         timeout_graceful_shutdown=max(1, round(settings.grace)),
     )  # fmt: skip
+    config.load()
+    config.http_protocol_class = impatient(config.http_protocol_class, settings.body_seconds)
     asyncio.run(Quiet(config, told).serve(sockets=[listening]))
 
 
