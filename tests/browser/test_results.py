@@ -14,7 +14,7 @@ def test_a_negated_mention_looks_negated_and_says_why(at):
     page = at(TUPLE)
     mention = page.locator(".hit .mention.negated").first
     expect(mention).to_be_visible()
-    assert "line-through" in mention.evaluate("one => getComputedStyle(one).textDecorationLine")
+    assert mention.locator(".said").evaluate("one => getComputedStyle(one).textDecorationLine") == "line-through"
     mention.hover()
     tip = page.get_by_role("tooltip")
     expect(tip).to_contain_text("negated, by “No")

@@ -62,3 +62,21 @@ def test_draw_the_dialogs(at, closed, window, look):
     page.keyboard.press("Enter")
     expect(page.locator("#token-error")).not_to_be_empty()
     draw(page, f"token-{look}")
+
+
+@pytest.mark.skipif(not FOLDER, reason="CAPR_SCREENSHOTS does not name a folder")
+@pytest.mark.parametrize("look", LOOKS)
+def test_draw_the_reasons(at, look):
+    page = at("entity=stroke&aspect=family+history&patient=p05", **LOOKS[look])
+    page.get_by_text("What the marks mean").click()
+    first = page.locator(".hit").first
+    first.get_by_text("Why here").click()
+    first.get_by_role("button", name="Show the next passage").click()
+    expect(first.locator(".neighbour")).to_be_visible()
+    first.locator("header").scroll_into_view_if_needed()
+    if look == "narrow":
+        first.evaluate("one => one.scrollIntoView()")
+    page.wait_for_load_state("networkidle")
+    first.locator(".mention.negated").first.hover()
+    expect(page.get_by_role("tooltip")).to_be_visible()
+    draw(page, f"reasons-{look}")

@@ -82,7 +82,7 @@ function render(given, jump) {
         el(
           "p",
           {},
-          `No answer reaches the ${percent(threshold)} from which on one is given. The report may still say it in words that were not understood.`,
+          `No answer reaches the threshold of ${percent(threshold)}. The report may still say it in words that were not understood.`,
         ),
       ),
       ...(rest.length ? [el("h4", {}, "Best guess, not an answer"), answerCard(rest[0], jump, "guess")] : []),

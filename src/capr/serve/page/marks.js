@@ -36,7 +36,7 @@ function fill(parent, text, layers, depth, begin, end) {
     const to = Math.min(one.end, end);
     fill(parent, text, layers, depth + 1, at, from);
     const element = one.make(from === one.begin);
-    fill(element, text, layers, depth + 1, from, to);
+    fill(element.said ?? element, text, layers, depth + 1, from, to);
     parent.append(element);
     at = to;
   }
@@ -100,13 +100,20 @@ function mentionMark(mention, first) {
   const flags = FLAGS.filter((flag) => mention[flag]);
   const element = el("span", { class: ["mention", mention.kind, ...flags].join(" "), "data-begin": mention.begin });
   element.mention = mention;
-  if (flags.length && first) {
-    element.dataset.signs = flags.map((flag) => SIGNS[flag]).join(" ");
+  if (!flags.length || !first) element.classList.add("said");
+  else {
+    element.said = el("span", { class: "said" }); // apart from the sign, which must not be struck out, too
+    element.append(sign(flags), element.said);
     element.setAttribute("role", "button");
     element.setAttribute("aria-label", `${mention.text}: ${flags.map((flag) => reason(mention, flag)).join("; ")}`);
     element.tabIndex = -1;
   }
   return element;
+}
+
+/** What stands before a mention with a context: a look without text, so that the text of the note stays as it is. */
+export function sign(flags) {
+  return el("span", { class: "sign", "data-signs": flags.map((flag) => SIGNS[flag]).join(" · ") });
 }
 
 /** `negated by “denies”`. */

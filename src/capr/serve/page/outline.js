@@ -25,7 +25,7 @@ export function outline(sections, jump) {
             el(
               "button",
               { type: "button", "data-begin": section.begin, onclick: () => jump(section) },
-              last(section.heading),
+              short(section.heading),
             ),
           ),
         ),
@@ -34,7 +34,7 @@ export function outline(sections, jump) {
   );
 }
 
-const last = (heading) => heading.split(" | ").at(-1).trim();
+const short = (heading) => heading.split(" | ").at(-1).trim();
 
 /** Scrolls the outline, and nothing else. */
 function keepInView(button, box) {
@@ -62,10 +62,10 @@ export function follow(body, contents) {
         if (isIntersecting) seen.add(target);
         else seen.delete(target);
       }
-      const first = [...body.children].find((one) => seen.has(one));
-      if (first) current(contents, Number(first.dataset.section));
+      const last = [...body.children].findLast((one) => seen.has(one));
+      if (last) current(contents, Number(last.dataset.section));
     },
-    { rootMargin: "-30% 0px -60% 0px" },
+    { rootMargin: "-42% 0px -50% 0px" },
   );
   const observe = () => [...body.children].forEach((one) => watch.observe(one));
   new MutationObserver(() => {

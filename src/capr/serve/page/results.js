@@ -6,6 +6,7 @@ import { button, byId, counted, el } from "./dom.js";
 import { examples } from "./examples.js";
 import { chips, without } from "./filters.js";
 import { address, card, facts } from "./hit.js";
+import { sign } from "./marks.js";
 import { failure, say, skeleton, toast } from "./notices.js";
 import { MOST, PAGE, current, filters, go, hasFilters, hasQuery, parse, search, written } from "./state.js";
 
@@ -146,8 +147,9 @@ function understood({ expanded = {}, notices = [] }) {
 }
 
 function legend() {
-  const sample = (kind, words) => el("span", { class: kind }, words);
-  const context = (flag, sign, words) => el("span", { class: `mention disease ${flag}`, "data-signs": sign }, words);
+  const sample = (kind) => el("span", { class: `mention said ${kind}` }, kind);
+  const context = (flag, words) =>
+    el("span", { class: `mention disease ${flag}` }, sign([flag]), el("span", { class: "said" }, words));
   return el(
     "details",
     { class: "legend" },
@@ -159,21 +161,21 @@ function legend() {
       " sentences that speak of the query, ",
       el("mark", { class: "word" }, "word"),
       " of the query, ",
-      sample("mention disease", "disease"),
+      sample("disease"),
       ", ",
-      sample("mention symptom", "symptom"),
+      sample("symptom"),
       ", ",
-      sample("mention drug", "drug"),
+      sample("drug"),
       "; ",
-      context("negated", "no", "negated"),
+      context("negated", "negated"),
       ", ",
-      context("possible", "?", "possible"),
+      context("possible", "possible"),
       ", ",
-      context("hypothetical", "if", "hypothetical"),
+      context("hypothetical", "hypothetical"),
       ", ",
-      context("historical", "past", "historical"),
+      context("historical", "historical"),
       ", ",
-      context("family", "family", "of a relative"),
+      context("family", "of a relative"),
       ". Point at a mark, or go to it with Tab and the arrow keys, to see the words that say so.",
     ),
   );

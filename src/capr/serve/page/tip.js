@@ -65,5 +65,5 @@ function lines(mention) {
   const concept = mention.concept;
   const about = concept ? `${mention.kind}: ${concept.name} (${concept.code})` : mention.kind;
   const flags = FLAGS.filter((flag) => mention[flag]);
-  return [el("p", {}, about), ...flags.map((flag) => el("p", { class: `why ${flag}` }, reason(mention, flag)))];
+  return [el("p", {}, about), ...flags.map((flag) => el("p", { class: `reason ${flag}` }, reason(mention, flag)))];
 }
