@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 SHELL := /bin/bash
 
-.PHONY: demo test test-faults test-browser screenshots chromium lint clean
+.PHONY: demo test test-faults test-browser screenshots chromium test-api soak demo-served lint clean
 
 demo: .venv/core
 	@$(BIN)/capr samples demo
@@ -16,6 +16,13 @@ demo: .venv/core
 	@$(BIN)/capr index demo/library demo/notes demo/articles
 	@echo '$$ capr search demo/library "What was the kidney injury attributed to?" -k 3'
 	@$(BIN)/capr search demo/library "What was the kidney injury attributed to?" -k 3
+	@echo '$$ capr serve demo/library'
+	@if [ -t 1 ]; then $(BIN)/capr serve demo/library; else $(MAKE) --no-print-directory demo-served; fi
+
+# Where nobody looks, the page is served only for as long as it takes to see that it is.
+demo-served: .venv/core
+	@coproc served { exec $(BIN)/capr serve demo/library --port 0; }; server=$$served_PID; \
+	  read -r line <&$${served[0]}; echo "$$line"; kill $$server; wait $$server
 
 test: .venv/test
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
@@ -37,6 +44,14 @@ test-browser: chromium .venv/browser
 screenshots: chromium .venv/browser
 	CAPR_CHROMIUM="$(CHROMIUM)" CAPR_SCREENSHOTS=docs/screenshots $(BIN)/python -m pytest tests/browser/test_screenshots.py
 
+# Some thousands of requests made from the OpenAPI document, others each time.
+test-api: .venv/test
+	CAPR_REQUESTS=2500 $(BIN)/python -m pytest tests/serve/test_schemathesis.py -s
+
+# Ten minutes of load: nothing may fail, and memory has to stay flat.
+soak: .venv/test
+	cd bench && ../$(BIN)/python serve.py --soak 10 --connections 4
+
 lint: .venv/test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -54,7 +69,7 @@ clean:
 # An install is repeated only when pyproject.toml has changed since.
 .venv/core: pyproject.toml | .venv/bin/python
 	@echo "Installing capr into .venv ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[pdf]'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[pdf,serve]'
 	@touch $@
 
 .venv/test: pyproject.toml | .venv/bin/python

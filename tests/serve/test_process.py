@@ -156,6 +156,15 @@ def test_what_runs_is_finished(folder):
     assert entries[-1]["query"] == {"query": "lasix slowly"}
 
 
+def test_the_address_that_a_proxy_on_this_machine_tells(folder, tokens):
+    token = tokens()
+    with running(folder) as server:
+        headers = {"Authorization": f"Bearer {token}", "X-Forwarded-For": "10.1.2.3"}
+        assert ask(server.port, "GET", "/api/me", headers=headers)[0] == 200
+    (entry,) = [json.loads(line) for line in (folder / "audit" / "audit.jsonl").read_text().splitlines()]
+    assert entry["address"] == "10.1.2.3"
+
+
 def test_several_workers(folder):
     with running(folder, workers=3, rate=0) as server:
         for _ in range(60):

@@ -74,7 +74,7 @@ class Audit:
 
     def line(self, record: Record, **known: Any) -> bytes:
         """A line of the trail."""
-        query = dict(record.query)
+        query = {name: text for name, text in record.query.items() if text}
         if self._key is not None:
             query = {
                 name: "hmac-sha256:" + hmac.new(self._key, text.encode("utf-8", "replace"), hashlib.sha256).hexdigest()

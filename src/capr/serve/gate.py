@@ -26,6 +26,7 @@ log = logging.getLogger("capr")
 OPEN = ("/", "/health", "/ready")  # and the files of the page: nothing of the library is in any of them
 PAGE, API = "/page/", "/api"
 UPLOAD = "/api/documents"
+METHODS = ("GET", "POST", "DELETE", "HEAD", "OPTIONS")  # that are counted by name: a client may call one anything
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
     "manifest-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -91,7 +92,8 @@ class Passage:
             log.exception("%s %s failed", self._scope["method"], self._label)
             await self._tell(ProblemError(500, *INSIDE), receive, out)
         seconds = time.perf_counter() - self._begun
-        self._server.metrics.request(self._label, self._scope["method"], self._status, seconds)
+        method = self._scope["method"] if self._scope["method"] in METHODS else "other"
+        self._server.metrics.request(self._label, method, self._status, seconds)
 
     @property
     def _label(self) -> str:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from capr.documents import CaprError, UnavailableError
 from capr.index import Filters
+from capr.index.database import FILE as LIBRARY
 from capr.index.filters import NAMES, PASSAGE_NAMES
 
 FILE = "tokens.json"
@@ -157,7 +158,7 @@ class Tokens:
     @contextmanager
     def _changing(self) -> Iterator[None]:
         """One process at a time."""
-        if not self.file.parent.is_dir():
+        if not (self.file.parent / LIBRARY).is_file():
             raise CaprError(f"there is no library {self.file.parent}. Fix: make one with capr index.")
         descriptor = os.open(self.file.with_name(f"{FILE}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
         try:

@@ -40,6 +40,7 @@ async def facets(body: FacetsBody, exchange: Reader) -> Response:
 @router.get("/patients", summary="List patients", responses=PATIENTS)
 async def patients(exchange: Reader, typed: Typed = "", offset: Offset = 0, limit: Limit = 50) -> Response:
     """The patients whose name begins so, with their number of documents, and the days of the first and the last."""
+    exchange.record.query = {"typed": typed}
 
     def listed(library: Library, masking: Masking) -> dict[str, Any]:
         found = library.patients(typed)
@@ -56,6 +57,7 @@ async def patients(exchange: Reader, typed: Typed = "", offset: Offset = 0, limi
 @router.get("/suggest", summary="Complete the name of an entity", responses=SUGGESTIONS)
 async def suggest(exchange: Reader, typed: Typed = "", k: K = 10) -> Response:
     """What somebody who types may mean; with a restricted token, only what its documents mention."""
+    exchange.record.query = {"typed": typed}
 
     def completed(library: Library, _: Masking) -> dict[str, Any]:
         found = library.suggest(typed, k)
@@ -69,6 +71,7 @@ async def suggest(exchange: Reader, typed: Typed = "", k: K = 10) -> Response:
 @router.get("/aspects", summary="Complete the name of an aspect", responses=ASPECTS)
 async def aspects(exchange: Reader, typed: Typed = "", k: K = 10) -> Response:
     """The aspects of the library that begin so, those that most documents have first."""
+    exchange.record.query = {"typed": typed}
 
     def completed(library: Library, masking: Masking) -> dict[str, Any]:
         found = [(masking.short(name, {}), count) for name, count in library.aspects(typed, k)]

@@ -39,7 +39,7 @@ async def add(request: Request, exchange: Writer) -> Response:
         files, replace = await _files(request)
     elif kind == "application/json":
         try:
-            body = DocumentsBody.model_validate_json(await request.body())
+            body = await asyncio.to_thread(DocumentsBody.model_validate_json, await request.body())
         except ValidationError as error:
             raise invalid([{**one, "loc": ("body", *one["loc"])} for one in error.errors()]) from error
         documents, replace = [one.model_dump() for one in body.documents], body.replace
