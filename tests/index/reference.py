@@ -304,6 +304,14 @@ class ReferenceIndex:
         every = {number: kept.document for number, kept, _ in self._all() if number in numbers}
         return {n: d.id if by == "document" else str(d.metadata.get("patient") or d.id) for n, d in every.items()}
 
+    def spelled(self, name, values, filters=EVERYTHING):
+        found = {}
+        for id in self.ids(filters):
+            for key, value in self._kept[id].document.metadata.items():
+                if key.casefold() == name and str(value).strip().casefold() in values:
+                    found.setdefault(str(value).strip().casefold(), str(value).strip())
+        return found
+
     def patients(self, filters=EVERYTHING):
         found = {}
         for id in self.ids(filters):

@@ -54,6 +54,15 @@ def test_values_count_what_passes(index):
     assert index.values("patient", 9, Filters.of({"type": "none"})) == []
 
 
+def test_values_are_spelled_as_documents_do(index):
+    with index.writing() as writer:
+        writer.add(note("a", "tea", patient="A", type=" LETTER"))
+        writer.add(note("b", "tea", patient="B", type="Letter"))
+        writer.commit()
+    assert index.spelled("type", ["letter"]) == {"letter": "LETTER"}
+    assert index.spelled("type", ["letter", "note"], Filters.of({"patient": "B"})) == {"letter": "Letter"}
+
+
 def test_patients_have_their_days(index):
     fill(index)
     every = [Patient("A", 2, "2023-01-01", "2024-03-05"), Patient("B", 1, "2024-03-09", "2024-03-09"), Patient("C", 1)]

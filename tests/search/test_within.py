@@ -90,11 +90,11 @@ def test_a_part_lets_the_whole_stay_open(part, library):
 def test_facets_leave_out_their_own_filter(library):
     found = library.facets({"type": "letter", "date": "2024.."}).as_json()
     assert found["documents"] == 2
-    assert found["type"] == [{"value": "letter", "count": 2}]
+    assert found["type"] == [{"value": "Letter", "count": 2}]
     assert found["patient"] == [{"value": "A", "count": 1}, {"value": "B", "count": 1}]
     assert found["dates"] == [{"month": "2024-03", "count": 2}]
     every = library.facets({"type": "letter"})
-    assert every.fields["type"].values == (("letter", 2), ("note", 1))
+    assert every.fields["type"].values == (("Letter", 2), ("Note", 1))
     assert library.facets().undated == 1
     assert library.facets({"aspect": "plan"}).documents == 3
 

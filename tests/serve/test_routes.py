@@ -122,7 +122,7 @@ def test_scores_of_sentences(client):
 def test_facets(client):
     found = client.post("/api/facets", json={"filters": {"patient": "A"}}).json()
     assert found["documents"] == 2
-    assert found["type"] == [{"value": "letter", "count": 1}, {"value": "note", "count": 1}]
+    assert found["type"] == [{"value": "Letter", "count": 1}, {"value": "Note", "count": 1}]
     assert {one["value"]: one["count"] for one in found["patient"]} == {"A": 2, "B": 2, "C": 1}
     assert found["dates"] == [{"month": "2023-01", "count": 1}, {"month": "2024-03", "count": 1}]
     assert found["more"] == {"patient": 0, "type": 0, "source": 0, "aspect": 0}

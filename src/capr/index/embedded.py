@@ -377,6 +377,11 @@ class EmbeddedIndex:
                 return self.store.values(name, limit)
             return self.view().postings.values(self.store, name, filters)[:limit]
 
+    def spelled(self, name: str, values: Sequence[str], filters: Filters = EVERYTHING) -> dict[str, str]:
+        with self.store.errors():
+            first = self.view().postings.first(self.store, name, filters)
+            return self.store.spelled(name, {value: first[value] for value in values if value in first})
+
     def patients(self, filters: Filters = EVERYTHING) -> list[Patient]:
         with self.store.errors():
             return [Patient(*row) for row in self.view().postings.patients(self.store, filters)]

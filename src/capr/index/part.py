@@ -125,6 +125,9 @@ class Part:
     def values(self, name: str, limit: int, filters: Filters = EVERYTHING) -> Sequence[tuple[str, int]]:
         return self._whole.values(name, limit, self.filters & filters)
 
+    def spelled(self, name: str, values: Sequence[str], filters: Filters = EVERYTHING) -> Mapping[str, str]:
+        return self._whole.spelled(name, values, self.filters & filters)
+
     def patients(self, filters: Filters = EVERYTHING) -> Sequence[Patient]:
         return self._whole.patients(self.filters & filters)
 

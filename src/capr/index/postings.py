@@ -100,6 +100,14 @@ class Postings:
         found = [(value, count) for value, count in zip(column.values, counts, strict=True) if count]
         return sorted(found, key=lambda pair: (-pair[1], pair[0]))
 
+    def first(self, store: Store, name: str, filters: Filters) -> dict[str, int]:
+        """The values of a field of documents, with the first document that passes and has each."""
+        column = self._column(store, name)
+        kept = np.isin(column.numbers, self._numbers(store, filters))
+        which, places = np.unique(column.which[kept], return_index=True)
+        numbers = column.numbers[kept][places].tolist()
+        return {column.values[place]: number for place, number in zip(which.tolist(), numbers, strict=True)}
+
     def having(self, store: Store, name: str, filters: Filters) -> list[str]:
         """The values of a field of passages that pass."""
         column = self._column(store, name)

@@ -280,6 +280,9 @@ class Index(Protocol):
         Of a field that passages have, such as the aspect, documents count of which a passage passes and has the value.
         """
 
+    def spelled(self, name: str, values: Sequence[str], filters: Filters = EVERYTHING) -> Mapping[str, str]:
+        """Values of a field of documents as the first document that passes writes them; values compare regardless."""
+
     def patients(self, filters: Filters = EVERYTHING) -> Sequence[Patient]:
         """The patients of all documents that pass, in the order of their names."""
 

@@ -17,7 +17,7 @@ from capr.annotate.context import Cue
 from capr.documents import Annotation, Document, Span
 from capr.index.database import marks, parts
 from capr.index.digest import as_text
-from capr.index.filters import PASSAGE_NAMES, document_facts, passage_facts
+from capr.index.filters import PASSAGE_NAMES, compared, document_facts, field_name, passage_facts
 from capr.index.protocol import Entry, Prepared, Stored
 from capr.index.tables import TABLES, VectorTables
 from capr.segment import Passage
@@ -127,6 +127,16 @@ class Store(VectorTables):
             "WHERE name = ? GROUP BY value ORDER BY 2 DESC, 1 LIMIT ?"
         )
         return self.database.execute(query, (name, limit)).fetchall()
+
+    def spelled(self, name: str, documents: Mapping[str, int]) -> dict[str, str]:
+        """Values of a field as the documents write them that are given for each."""
+        found = {}
+        for value, number in documents.items():
+            row = self.database.execute("SELECT metadata FROM document WHERE number = ?", (number,)).fetchone()
+            said = [given for key, given in json.loads(row[0]).items() if field_name(key) == name] if row else []
+            every = [str(one).strip() for given in said for one in (given if isinstance(given, list) else [given])]
+            found[value] = next((one for one in every if compared(name, one) == value), value)
+        return found
 
     def has(self, name: str) -> bool:
         """Whether a document has a field of that name."""

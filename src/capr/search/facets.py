@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from capr.index import Filters, Index
-from capr.index.filters import DAY, NAMES, field_name
+from capr.index.filters import DAY, EXACT, NAMES, PASSAGE_NAMES, field_name
 
 FACETS = ("patient", "type", "source", "aspect")
 EVERY = 1_000_000  # values of a field that are counted
@@ -20,7 +20,7 @@ class Facet:
     """The values of a field.
 
     Attributes:
-        values: the most frequent first, each with its number of documents.
+        values: the most frequent first, as a document writes them, each with its number of documents.
         more: how many further values there are.
     """
 
@@ -64,7 +64,11 @@ def faceted(index: Index, filters: Filters, names: Sequence[str] = FACETS) -> Fa
     for name in names:
         field = NAMES.get(name, field_name(name))
         values = index.values(field, EVERY, _without(filters, field))
-        fields[name] = Facet(tuple(values[:SHOWN]), max(0, len(values) - SHOWN))
+        shown = values[:SHOWN]
+        if field not in (*PASSAGE_NAMES, *EXACT):  # those are compared as they are written
+            spelled = index.spelled(field, [value for value, _ in shown], _without(filters, field))
+            shown = [(spelled.get(value, value), count) for value, count in shown]
+        fields[name] = Facet(tuple(shown), max(0, len(values) - SHOWN))
     undated_too = replace(filters, since="", until="", days=(), not_days=())
     days = sorted(index.values(DAY, EVERY, undated_too))
     months = tuple((month, sum(count for _, count in some)) for month, some in groupby(days, lambda day: day[0][:7]))

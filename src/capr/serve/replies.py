@@ -114,7 +114,7 @@ SCORES = given(
 FACETS = given(
     "Documents by value; `more` says how many further values there are.",
     {
-        "documents": 12, "patient": [{"value": "p01", "count": 3}], "type": [{"value": "letter", "count": 9}],
+        "documents": 12, "patient": [{"value": "p01", "count": 3}], "type": [{"value": "Letter", "count": 9}],
         "source": [], "aspect": [{"value": "plan", "count": 8}],
         "more": {"patient": 0, "type": 0, "source": 0, "aspect": 12},
         "dates": [{"month": "2024-03", "count": 2}], "undated": 1,
