@@ -36,7 +36,7 @@ def serve(folder):
         library = Library(folder, encoder="none", ranker="none", reader=reader or FakeReader())
         app = application(Settings(library=str(folder), **settings), library)
         client = stack.enter_context(Client(app, token, address))
-        client.server = app._server
+        client.server = app.server
         until = time.monotonic() + 30
         while not client.server.is_ready and time.monotonic() < until:
             time.sleep(0.01)

@@ -183,7 +183,7 @@ def test_a_page_of_another_site_is_not_answered(client, tokens):
     for headers in ({"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}):
         problem(client.post("/api/search", json={"query": "gout"}, headers=headers), 403)
         problem(client.with_token(tokens()).get("/api/me", headers=headers), 403)
-    (client.app._server.tokens.file).unlink()
+    (client.app.server.tokens.file).unlink()
     assert client.get("/api/me", headers={"Origin": "http://127.0.0.1"}).status_code == 200
 
 

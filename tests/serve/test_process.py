@@ -16,6 +16,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from capr.serve.desk import Desk
+
 START = """
 import json, sys, time
 from capr.search import Library
@@ -154,6 +156,21 @@ def test_what_runs_is_finished(folder):
             search(server.port)
     entries = [json.loads(line) for line in (folder / "audit" / "audit.jsonl").read_text().splitlines()]
     assert entries[-1]["query"] == {"query": "lasix slowly"}
+
+
+def test_whoever_follows_a_job_does_not_keep_the_server(folder):
+    job = Desk(folder).new_job("", False, 1)  # its documents never come
+    with running(folder) as server:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+        connection.request("GET", f"/api/jobs/{job.id}/events")
+        reply = connection.getresponse()
+        assert b'"state": "waiting"' in reply.readline()
+        begun = time.monotonic()
+        server.send_signal(signal.SIGTERM)
+        reply.read()
+        assert server.wait(20) == 0
+        assert time.monotonic() - begun < 10
+        connection.close()
 
 
 def test_the_address_that_a_proxy_on_this_machine_tells(folder, tokens):

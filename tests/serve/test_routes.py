@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from pathlib import Path
 
 import pytest
 from served import DOCUMENTS, problem, wait
@@ -196,6 +197,12 @@ def test_health_readiness_and_metrics(client):
     assert 'capr_request_seconds_bucket{method="POST",route="/api/search",le="+Inf"} 1' in text
     assert "capr_resident_bytes" in text
     assert "none" not in text
+
+
+def test_every_route_is_in_the_documentation(client):
+    page = (Path(__file__).parents[2] / "docs" / "serving.md").read_text("utf-8")
+    for path in client.get("/api/openapi.json").json()["paths"]:
+        assert path in page
 
 
 def test_the_description_has_examples(client):

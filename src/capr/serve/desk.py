@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
 import secrets
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
@@ -16,7 +18,7 @@ from typing import Any
 from capr.documents import CaprError, NotThereError, UnavailableError
 from capr.serve.tokens import told
 
-FILE = "desk.db"
+FILE, LOCK = "desk.db", "desk.lock"
 PROBLEMS = 100  # of a job that are kept
 KEPT = 1000  # jobs
 SAVED = 500  # searches of one holder
@@ -87,10 +89,19 @@ class Desk:
 
     def __init__(self, folder: Path) -> None:
         self._file = folder / FILE
-        with self._open() as database:
-            database.execute("PRAGMA journal_mode = WAL")
-            database.executescript(files("capr.serve").joinpath("desk.sql").read_text("utf-8"))
-        self._file.chmod(0o600)
+        try:
+            os.close(os.open(self._file, os.O_RDWR | os.O_CREAT, 0o600))  # for the eyes of this user alone
+            descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            fix = "give this user the right to write there"
+            raise CaprError(f"{self._file} cannot be written ({error.strerror}). Fix: {fix}.") from error
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)  # several workers begin at the same time
+            with self._open() as database:
+                database.execute("PRAGMA journal_mode = WAL")
+                database.executescript(files("capr.serve").joinpath("desk.sql").read_text("utf-8"))
+        finally:
+            os.close(descriptor)
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:

@@ -50,7 +50,7 @@ class Gate:
     """Stands before an application."""
 
     def __init__(self, app: ASGIApp, server: Server) -> None:
-        self._app, self._server = app, server
+        self._app, self.server = app, server
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -60,7 +60,7 @@ class Gate:
         # An id may have a / in it, written %2F, so that routes are found by the path as it was sent.
         raw = scope.get("raw_path") or quote(scope["path"]).encode()
         scope = {**scope, "path": quote(raw.partition(b"?")[0], safe="/%:@!$&'()*+,;=-._~")}
-        await Passage(self._server, self._app, scope).pass_through(receive, send)
+        await Passage(self.server, self._app, scope).pass_through(receive, send)
 
 
 def is_open(path: str) -> bool:

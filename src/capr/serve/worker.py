@@ -10,6 +10,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 import uvicorn
 
@@ -24,9 +25,18 @@ IDLE = 15  # seconds for which a connection is kept between two requests
 class Quiet(uvicorn.Server):
     """uvicorn's server, which tells when it takes requests, and ends as if nothing were when it is stopped."""
 
-    def __init__(self, config: uvicorn.Config, told: Callable[[], None]) -> None:
+    def __init__(self, config: uvicorn.Config, told: Callable[[], None], stopping: asyncio.Event) -> None:
         super().__init__(config)
-        self._told = told
+        self._told, self._stopping = told, stopping
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Begins to stop; replies that would go on for long end, too."""
+        super().handle_exit(sig, frame)
+        self._loop.call_soon_threadsafe(self._stopping.set)
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        self._loop = asyncio.get_running_loop()
+        await super().serve(sockets)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -53,7 +63,7 @@ def run(settings: Settings, listening: socket.socket, told: Callable[[], None] =
     )  # fmt: skip
     config.load()
     config.http_protocol_class = impatient(config.http_protocol_class, settings.body_seconds)
-    asyncio.run(Quiet(config, told).serve(sockets=[listening]))
+    asyncio.run(Quiet(config, told, app.server.stopping).serve(sockets=[listening]))
 
 
 def main() -> None:

@@ -84,7 +84,9 @@ async function problemOf(response) {
   }
   const title = said.title || `The server answered ${response.status}`;
   const wait = Number.parseInt(response.headers.get("Retry-After") ?? "", 10) || 0;
-  return new Problem(response.status, title, textOf(said.detail), textOf(said.fix), wait);
+  const fields = Array.isArray(said.errors) ? said.errors.map((one) => `${one.field}: ${one.problem}`) : [];
+  const fact = [textOf(said.detail), ...fields].filter(Boolean).join("; ");
+  return new Problem(response.status, title, fact, textOf(said.fix), wait);
 }
 
 const textOf = (value) => (typeof value === "string" ? value : value ? JSON.stringify(value) : "");

@@ -7,8 +7,11 @@ const EVERY = 5000; // milliseconds between two looks
 const banner = byId("banner");
 let looking = null;
 
-/** Told of every request whether it reached the server; `retry` is called when somebody wants to go on. */
-export function heard(reached, retry) {
+/**
+ * Told of every request whether it reached the server. `retry` is called when somebody wants to go on, `back` when the
+ * server is found to be there again.
+ */
+export function heard(reached, retry, back) {
   if (reached) return hide();
   if (!banner.hidden) return undefined;
   banner.replaceChildren(
@@ -16,7 +19,7 @@ export function heard(reached, retry) {
     button("Retry", retry, { class: "main" }),
   );
   banner.hidden = false;
-  looking = setInterval(look, EVERY);
+  looking = setInterval(() => look(back), EVERY);
   return undefined;
 }
 
@@ -25,11 +28,10 @@ function hide() {
   banner.hidden = true;
 }
 
-async function look() {
+async function look(back) {
   if (document.hidden) return;
-  try {
-    if ((await fetch("health", { cache: "no-store" })).ok) hide();
-  } catch {
-    // still gone
-  }
+  const answer = await fetch("health", { cache: "no-store" }).catch(() => null);
+  if (!answer?.ok || banner.hidden) return;
+  hide();
+  back();
 }

@@ -28,12 +28,13 @@ export async function show(state) {
   view.setAttribute("aria-busy", "true");
   view.replaceChildren(el("p", {}, backLink(state)), skeleton(1));
   try {
-    const loaded = await latest.run((signal) => load(state, signal));
-    if (!loaded) return undefined;
-    open = { key, ...render(loaded, state) };
+    const document = await latest.run((signal) => get(documentPath(state.document), { signal }));
+    if (!document) return undefined;
+    open = { key, ...render(document, state) };
     open.update(state);
     view.querySelector("h2").focus({ preventScroll: true });
-    say(`Opened ${loaded.document.title || loaded.document.id}.`);
+    say(`Opened ${document.title || document.id}.`);
+    if (hasQuery(state)) score(open, state);
   } catch (problem) {
     if (problem.status === 404) problem.fix ||= "Check the address, or go back to the results and search again.";
     view.replaceChildren(
@@ -52,14 +53,15 @@ export function close() {
   view.replaceChildren();
 }
 
-/** The document, and the scores of its sentences; without those it is still worth reading. */
-async function load(state, signal) {
-  const path = (rest) => documentPath(state.document, rest);
-  const scored = hasQuery(state)
-    ? post(path("/scores"), query(state), { signal }).catch((problem) => ({ problem }))
-    : null;
-  const [document, scores] = await Promise.all([get(path(), { signal }), scored]);
-  return { document, scores };
+/** Adds the scores of the sentences: those of a long report take their time, and it can be read without them. */
+async function score(report, state) {
+  const body = query(state);
+  try {
+    const scores = await latest.run((signal) => post(documentPath(state.document, "/scores"), body, { signal }));
+    if (scores) report.scored(scores);
+  } catch (problem) {
+    report.unscored(problem);
+  }
 }
 
 const backLink = (state) =>
@@ -69,11 +71,11 @@ const backLink = (state) =>
     hasQuery(state) ? "← Back to the results" : "← Back",
   );
 
-function render({ document, scores }, state) {
+function render(document, state) {
   const text = new Text(document.text);
   const body = el("div", { class: "report", role: "region", "aria-label": "Text of the report", tabindex: "-1" });
-  const marks = { answers: [], target: target(state) };
-  const draw = () => drawText(body, text, document, scores, marks);
+  const marks = { answers: [], target: target(state), scores: [] };
+  const draw = () => drawText(body, text, document, marks);
   const toPlace = (place) => flash(body, place.begin);
   const asking = askBox({
     submit: (question) => go({ ask: question }),
@@ -85,7 +87,7 @@ function render({ document, scores }, state) {
     jump: toPlace,
   });
   const contents = outline(document.sections, (section) => toPlace(section));
-  const asked = state.q || [state.entity, state.aspect].filter(Boolean).join(", ");
+  const place = el("div", { class: hasQuery(state) ? "strip waiting" : "strip-none", "aria-hidden": "true" });
   view.replaceChildren(
     el(
       "header",
@@ -99,18 +101,7 @@ function render({ document, scores }, state) {
         button("Copy citation", () => cited(document, text), { class: "small" }),
       ),
     ),
-    ...[
-      scores?.sentences?.length
-        ? strip(scores, asked, (one) => text.slice(one.begin, one.end).replace(/\s+/g, " "), toPlace)
-        : null,
-      scores?.problem
-        ? el(
-            "p",
-            { class: "notice" },
-            `The score along the report is missing: ${scores.problem.message} ${scores.problem.fix}`,
-          )
-        : null,
-    ].filter(Boolean),
+    place,
     el(
       "div",
       { class: "columns" },
@@ -137,7 +128,19 @@ function render({ document, scores }, state) {
       else scrollTo(0, 0);
     }
   };
-  return { update };
+  const scored = (scores) => {
+    if (!scores.sentences.length) return place.remove();
+    const asked = state.q || [state.entity, state.aspect].filter(Boolean).join(", ");
+    const words = (one) => text.slice(one.begin, one.end).replace(/\s+/g, " ");
+    place.replaceWith(strip(scores, asked, words, toPlace));
+    marks.scores = scores.sentences;
+    return draw();
+  };
+  const unscored = (problem) =>
+    place.replaceWith(
+      el("p", { class: "notice" }, `No score along the report: ${problem.message}. ${problem.fix ?? ""}`),
+    );
+  return { update, scored, unscored };
 }
 
 /** Whether answers stand beside the text; where they stand above it, going to the text would hide them. */
@@ -149,15 +152,15 @@ function target({ at }) {
   return end > begin ? { begin, end } : null;
 }
 
-function drawText(body, text, document, scores, marks) {
+function drawText(body, text, document, marks) {
   const begins = [...new Set([0, ...document.sections.map((section) => section.begin)])].sort((a, b) => a - b);
   const headings = document.sections.map((section) => headingMark(text, section)).filter(Boolean);
-  const best = [...(scores?.sentences ?? [])]
+  const best = [...marks.scores]
     .sort((a, b) => b.both - a.both)
     .slice(0, EVIDENCE)
     .filter((one) => one.both > 0);
   const shaded = new Set(best.map((one) => one.begin));
-  const spans = scores?.sentences ?? document.sentences.map(([begin, end]) => ({ begin, end }));
+  const spans = marks.scores.length ? marks.scores : document.sentences.map(([begin, end]) => ({ begin, end }));
   const layers = [
     marks.target ? [range(marks.target.begin, marks.target.end, { class: "target" })] : [],
     spans.map((one) =>

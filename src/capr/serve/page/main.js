@@ -53,7 +53,7 @@ function retry() {
   who.look();
 }
 
-connect({ askForToken: tokens.askForToken, heard: (reached) => heard(reached, retry) });
+connect({ askForToken: tokens.askForToken, heard: (reached) => heard(reached, retry, route) });
 search.start();
 saved.start();
 tip.start();

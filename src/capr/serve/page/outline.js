@@ -10,7 +10,7 @@ export function outline(sections, jump) {
   const least = Math.min(...named.map(depth));
   return el(
     "details",
-    { class: "outline", open: matchMedia("(min-width: 900px)").matches },
+    { class: "outline", open: matchMedia("(min-width: 75.01rem)").matches },
     el("summary", {}, "Outline"),
     el(
       "nav",

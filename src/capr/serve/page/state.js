@@ -43,19 +43,13 @@ export function written(state) {
 
 export const current = () => parse(location.hash);
 
-/** Changes the state: a step in the history, unless `replace`. Listeners hear of it either way. */
+/** Changes the state: a step in the history, unless `replace`. Listeners hear of it either way, also if nothing changes. */
 export function go(changes, { replace = false } = {}) {
   const next = "#" + written({ ...current(), ...changes });
-  if (next === (location.hash || "#")) return;
-  if (replace) {
+  if (replace || next === (location.hash || "#")) {
     history.replaceState(null, "", next);
     dispatchEvent(new HashChangeEvent("hashchange"));
   } else location.hash = next;
-}
-
-/** Puts something into the address that nobody has to act on. */
-export function note(changes) {
-  history.replaceState(null, "", "#" + written({ ...current(), ...changes }));
 }
 
 export const hasQuery = (state) => Boolean(state.q.trim() || state.entity.trim() || state.aspect.trim());

@@ -12,6 +12,7 @@ export function look() {
   known.then((me) => {
     button.hidden = !me || me.open;
     button.textContent = me ? `${me.name}: sign out` : "";
+    byId("masked").hidden = !me?.features?.deidentified;
   });
 }
 

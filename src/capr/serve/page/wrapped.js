@@ -4,6 +4,8 @@
 const WIDTH = 72; // columns: where the next word would have found room, the break was meant
 const WIDEST = 120; // columns: text with longer lines was not broken at all
 const MEANT = /^(?:\s|[-*•·○▪–—>|#]|\d+[.)]\s|\p{Lu}[^:.]{0,40}:|$)/u; // blank lines, indents, lists, headings
+const FIGURE = /^[[\d]/; // a date or a number: a row of a table, unless the line before calls for it
+const CALLS = /[\p{Ll},]$/u;
 
 /** The units, in order, at which a line was broken only because the next word had no room. */
 export function softBreaks(text) {
@@ -15,7 +17,9 @@ export function softBreaks(text) {
     unit += lines[at].length;
     const next = lines[at + 1];
     const word = /^\S*/.exec(next)[0];
-    if (!MEANT.test(next) && lines[at].trimEnd().length + 1 + word.length > WIDTH) found.push(unit);
+    const line = lines[at].trimEnd();
+    const meant = MEANT.test(next) || (FIGURE.test(next) && !CALLS.test(line));
+    if (!meant && line.length + 1 + word.length > WIDTH) found.push(unit);
     unit += 1;
   }
   return found;
