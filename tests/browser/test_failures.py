@@ -41,6 +41,7 @@ def test_the_server_is_killed_in_the_middle(another, window):
     page = window(server.url, "#q=gout")
     expect(page.locator(".hit").first).to_be_visible()
     server.stop(signal.SIGKILL)
+    page.route("**/health", lambda route: route.abort())  # so that only the button brings it back
     page.get_by_label("Question or words").fill("asthma")
     page.keyboard.press("Enter")
     banner = page.locator("#banner")
@@ -60,8 +61,18 @@ def test_a_server_that_is_back_is_noticed(another, window):
     page.locator(".hit").first.get_by_role("button", name="This passage answers", exact=True).click()
     expect(page.locator("#toast")).to_contain_text("Not kept")
     expect(page.locator("#banner")).to_be_visible()
+    page.get_by_label("Question or words").fill("asthma")
+    page.keyboard.press("Enter")
+    expect(page.locator("#results .state.error")).to_be_visible()
     server.start()
     expect(page.locator("#banner")).to_be_hidden()
+    expect(page.locator(".understood")).to_contain_text("asthma")
+
+
+def test_a_server_that_hides_names_says_so(another, window):
+    page = window(another("--deidentify", "rules").url, "#q=gout")
+    expect(page.get_by_text("de-identified")).to_be_visible()
+    expect(page.locator(".hit").first).to_be_visible()
 
 
 def test_a_busy_server_is_asked_again(at):
@@ -84,4 +95,10 @@ def test_a_busy_server_is_asked_again(at):
         re.compile("64 requests wait.*2 seconds.*try again", re.DOTALL)
     )
     page.get_by_role("button", name="Try again").click()
+    expect(page.locator(".hit").first).to_be_visible()
+    once["done"] = False
+    page.get_by_label("Question or words").fill("asthma")
+    page.keyboard.press("Enter")
+    expect(page.locator("#results .state.error")).to_be_visible()
+    page.keyboard.press("Enter")  # the same once more
     expect(page.locator(".hit").first).to_be_visible()

@@ -71,6 +71,30 @@ def test_the_strip_jumps_by_click_and_by_keyboard(at):
     assert in_view(page.locator(".report .flash").last)
 
 
+def test_a_report_can_be_read_before_it_is_scored(at):
+    page = at("q=vancomycin")
+    expect(page.locator(".hit").first).to_be_visible()
+    waiting = []
+    page.route("**/scores", lambda route: waiting.append(route))
+    with page.expect_request("**/scores"):
+        page.locator(".hit h3 a").first.click()
+    expect(page.locator(".report")).to_be_visible()
+    expect(page.get_by_role("slider")).to_have_count(0)
+    waiting[0].continue_()
+    expect(page.get_by_role("slider")).to_be_visible()
+    expect(page.locator(".report .evidence").first).to_be_attached()
+
+
+def test_a_report_that_cannot_be_scored_is_still_shown(at):
+    page = at("q=vancomycin")
+    expect(page.locator(".hit").first).to_be_visible()
+    problem = {"title": "No vectors", "status": 503, "detail": "there are no vectors", "fix": "capr encode"}
+    page.route("**/scores", lambda route: route.fulfill(status=503, json=problem))
+    page.locator(".hit h3 a").first.click()
+    expect(page.locator("#document .notice")).to_contain_text("there are no vectors")
+    expect(page.locator(".report")).to_be_visible()
+
+
 def test_without_a_query_there_is_no_strip(at):
     page = at(REPORT)
     expect(page.locator(".report")).to_be_visible()
