@@ -117,7 +117,7 @@ def test_an_answer_is_shown_where_it_stands(at):
     page.keyboard.press("Enter")
     card = page.locator(".answer-card.answer")
     expect(card.locator(".answer-text")).to_contain_text("1,000 mg")
-    expect(card.locator(".confidence")).to_contain_text(re.compile(r"\d+ % sure"))
+    expect(card.locator(".confidence")).to_contain_text(re.compile(r"\d+\s% sure"))
     mark = page.locator(".report .answer-mark.sure")
     expect(mark).to_contain_text("1,000 mg")
     assert in_view(mark)

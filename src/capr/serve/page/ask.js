@@ -101,7 +101,7 @@ function render(given, jump) {
   ];
 }
 
-const percent = (share) => `${Math.round(share * 100)} %`;
+const percent = (share) => `${Math.round(share * 100)}\u00a0%`;
 
 function footer({ reader, paragraphs, took }) {
   return el(
