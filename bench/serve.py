@@ -62,6 +62,7 @@ app = FastAPI()
 async def search(body: dict):
     return {"hits": []}
 listening = socket.create_server(("127.0.0.1", 0))
+listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 print(f"http://127.0.0.1:{listening.getsockname()[1]}/", flush=True)
 uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False)).run(sockets=[listening])
 """

@@ -186,6 +186,28 @@ def test_work_does_not_wait_for_ever():
     asyncio.run(main())
 
 
+def test_nobody_waits_any_more():
+    async def main():
+        work, go, gone, done = Work(1, 5, 5), threading.Event(), asyncio.Event(), []
+        running = asyncio.create_task(work.run(go.wait))
+        await asyncio.sleep(0.01)
+        waiting = asyncio.create_task(work.run(lambda: done.append(1), gone))
+        await asyncio.sleep(0.01)
+        gone.set()
+        with pytest.raises(ProblemError, match="has gone"):
+            await waiting
+        cancelled = asyncio.create_task(work.run(lambda: done.append(2)))
+        await asyncio.sleep(0.01)
+        cancelled.cancel()
+        go.set()
+        await running
+        assert await work.run(lambda: 3, gone) == 3  # what can begin at once is done
+        assert (work.running, work.waiting, done) == (0, 0, [])
+        work.close()
+
+    asyncio.run(main())
+
+
 def test_an_error_in_a_thread_leaves_the_thread_free():
     async def main():
         work = Work(1, 5, 1)

@@ -158,6 +158,36 @@ def test_what_runs_is_finished(folder):
     assert entries[-1]["query"] == {"query": "lasix slowly"}
 
 
+def test_what_nobody_waits_for_is_not_done(folder):
+    with running(folder, before=SLOW, threads=1) as server:
+        leaving = []
+        for _ in range(5):
+            connection = socket.create_connection(("127.0.0.1", server.port))
+            body = b'{"query": "lasix slowly"}'
+            head = f"POST /api/search HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
+            connection.sendall(head.encode() + body)
+            leaving.append(connection)
+        time.sleep(0.3)
+        for connection in leaving:
+            connection.close()
+        begun = time.monotonic()
+        assert search(server.port)[0] == 200
+        assert time.monotonic() - begun < 4  # one of them had begun; five would have taken 7.5 seconds
+
+
+def test_replies_come_at_once(folder):
+    with running(folder) as server:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+        took = []
+        for _ in range(20):
+            begun = time.perf_counter()
+            connection.request("GET", "/health")
+            connection.getresponse().read()
+            took.append(time.perf_counter() - begun)
+        connection.close()
+        assert sorted(took)[5] < 0.03  # and do not wait 40 ms for a confirmation
+
+
 def test_whoever_follows_a_job_does_not_keep_the_server(folder):
     job = Desk(folder).new_job("", False, 1)  # its documents never come
     with running(folder) as server:

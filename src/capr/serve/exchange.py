@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -32,20 +33,22 @@ class Exchange:
         server: that serves it.
         caller: who asks.
         record: what the audit trail tells.
+        gone: is set when whoever asked has hung up.
     """
 
     server: Server
     caller: Caller
     record: Record = field(default_factory=Record)
+    gone: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def heavy(self, what: Callable[[Library, Masking], Done]) -> Done:
         """Does what needs the models, with the documents that may be seen."""
         await self.server.loaded()
-        return await self.server.heavy.run(lambda: what(*self._seen()))
+        return await self.server.heavy.run(lambda: what(*self._seen()), self.gone)
 
     async def light(self, what: Callable[[Library, Masking], Done]) -> Done:
         """Does what is quick, with the documents that may be seen."""
-        return await self.server.light.run(lambda: what(*self._seen()))
+        return await self.server.light.run(lambda: what(*self._seen()), self.gone)
 
     def _seen(self) -> tuple[Library, Masking]:
         library = self.server.library.within(self.caller.filters) if self.caller.filters else self.server.library

@@ -6,6 +6,7 @@ metrics. Whatever is not named as open is closed.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from datetime import UTC, datetime
@@ -82,8 +83,11 @@ class Passage:
         async def out(message: Message) -> None:
             await self._out(message, send)
 
+        watching: asyncio.Task[None] | None = None
         try:
-            await self._app(self._scope, await self._in(receive), out)
+            received = await self._in(receive)
+            watching = asyncio.create_task(self._watch(receive)) if self._exchange is not None else None
+            await self._app(self._scope, received, out)
         except ProblemError as problem:
             await self._tell(problem, receive, out)
         except CaprError as error:
@@ -91,9 +95,19 @@ class Passage:
         except Exception:
             log.exception("%s %s failed", self._scope["method"], self._label)
             await self._tell(ProblemError(500, *INSIDE), receive, out)
+        finally:
+            if watching is not None:
+                watching.cancel()
         seconds = time.perf_counter() - self._begun
         method = self._scope["method"] if self._scope["method"] in METHODS else "other"
         self._server.metrics.request(self._label, method, self._status, seconds)
+
+    async def _watch(self, receive: Receive) -> None:
+        """Learns whether whoever asked has hung up; all of the request has been read before."""
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        if self._exchange is not None:
+            self._exchange.gone.set()
 
     @property
     def _label(self) -> str:

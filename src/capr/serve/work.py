@@ -27,23 +27,45 @@ class Work:
         self._most, self._seconds = threads + waiting, seconds
         self.waiting = self.running = self.refused = 0
 
-    async def run(self, what: Callable[[], Done]) -> Done:
-        """Does it in a thread; 503 if too many wait, or if it had to wait too long."""
+    async def run(self, what: Callable[[], Done], gone: asyncio.Event | None = None) -> Done:
+        """Does it in a thread; 503 if too many wait, or if it had to wait too long.
+
+        Args:
+            what: to do.
+            gone: is set when nobody waits for it any more; what has not begun by then is left undone.
+        """
         if self.running + self.waiting >= self._most:
             self.refused += 1
             raise _busy(f"{self.waiting} requests are waiting already")
         self.waiting += 1
         try:
-            await asyncio.wait_for(self._free.acquire(), self._seconds)
-        except TimeoutError as error:
-            self.refused += 1
-            raise _busy(f"no thread was free for {self._seconds:g} seconds") from error
+            await self._thread(gone)
         finally:
             self.waiting -= 1
         self.running += 1
         future = asyncio.get_running_loop().run_in_executor(self._threads, what)
         future.add_done_callback(self._done)  # a client that goes away does not end what runs
         return await asyncio.shield(future)
+
+    async def _thread(self, gone: asyncio.Event | None) -> None:
+        """Returns when a thread is free."""
+        if not self._free.locked():
+            await self._free.acquire()
+            return
+        acquiring = asyncio.ensure_future(self._free.acquire())
+        leaving = asyncio.ensure_future(gone.wait() if gone else asyncio.sleep(2 * self._seconds))
+        try:
+            await asyncio.wait({acquiring, leaving}, timeout=self._seconds, return_when=asyncio.FIRST_COMPLETED)
+            if acquiring.done():
+                return
+            self.refused += 1
+            if leaving.done():
+                raise ProblemError(408, "the client has gone before its turn came", "ask again")
+            raise _busy(f"no thread was free for {self._seconds:g} seconds")
+        finally:
+            leaving.cancel()
+            if not acquiring.done():
+                acquiring.cancel()
 
     def _done(self, future: asyncio.Future[Done]) -> None:
         self.running -= 1
