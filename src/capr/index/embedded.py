@@ -373,8 +373,6 @@ class EmbeddedIndex:
 
     def values(self, name: str, limit: int, filters: Filters = EVERYTHING) -> list[tuple[str, int]]:
         with self.store.errors():
-            if not filters:
-                return self.store.values(name, limit)
             return self.view().postings.values(self.store, name, filters)[:limit]
 
     def spelled(self, name: str, values: Sequence[str], filters: Filters = EVERYTHING) -> dict[str, str]:

@@ -17,7 +17,7 @@ from capr.annotate.context import Cue
 from capr.documents import Annotation, Document, Span
 from capr.index.database import marks, parts
 from capr.index.digest import as_text
-from capr.index.filters import PASSAGE_NAMES, compared, document_facts, field_name, passage_facts
+from capr.index.filters import compared, document_facts, field_name, passage_facts
 from capr.index.protocol import Entry, Prepared, Stored
 from capr.index.tables import TABLES, VectorTables
 from capr.segment import Passage
@@ -117,16 +117,6 @@ class Store(VectorTables):
         """All values of a name, in their order, with the numbers of those that have them."""
         query = f"SELECT value, {of} FROM {of}_fact WHERE name = ? ORDER BY value"
         return self.database.execute(query, (name,)).fetchall()
-
-    def values(self, name: str, limit: int) -> list[tuple[str, int]]:
-        """The most frequent values of a field."""
-        of = "passage" if name in PASSAGE_NAMES else "document"
-        query = (
-            f"SELECT value, COUNT(DISTINCT document) FROM {of}_fact "
-            f"{'JOIN passage ON passage.number = passage_fact.passage' if of == 'passage' else ''} "
-            "WHERE name = ? GROUP BY value ORDER BY 2 DESC, 1 LIMIT ?"
-        )
-        return self.database.execute(query, (name, limit)).fetchall()
 
     def spelled(self, name: str, documents: Mapping[str, int]) -> dict[str, str]:
         """Values of a field as the documents write them that are given for each."""

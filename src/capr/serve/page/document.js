@@ -134,7 +134,7 @@ function render(document, state) {
     const words = (one) => text.slice(one.begin, one.end).replace(/\s+/g, " ");
     place.replaceWith(strip(scores, asked, words, toPlace));
     marks.scores = scores.sentences;
-    return draw();
+    return shade(body, best(marks.scores)) || draw(); // somebody may be reading or selecting already
   };
   const unscored = (problem) =>
     place.replaceWith(
@@ -155,11 +155,7 @@ function target({ at }) {
 function drawText(body, text, document, marks) {
   const begins = [...new Set([0, ...document.sections.map((section) => section.begin)])].sort((a, b) => a - b);
   const headings = document.sections.map((section) => headingMark(text, section)).filter(Boolean);
-  const best = [...marks.scores]
-    .sort((a, b) => b.both - a.both)
-    .slice(0, EVIDENCE)
-    .filter((one) => one.both > 0);
-  const shaded = new Set(best.map((one) => one.begin));
+  const shaded = new Set(best(marks.scores).map((one) => one.begin));
   const spans = marks.scores.length ? marks.scores : document.sentences.map(([begin, end]) => ({ begin, end }));
   const layers = [
     marks.target ? [range(marks.target.begin, marks.target.end, { class: "target" })] : [],
@@ -190,6 +186,19 @@ function drawText(body, text, document, marks) {
     }),
   );
   oneStop(body);
+}
+
+const best = (sentences) =>
+  [...sentences]
+    .sort((a, b) => b.both - a.both)
+    .slice(0, EVIDENCE)
+    .filter((one) => one.both > 0);
+
+/** Shades sentences that are there; gives whether all are, since a model may cut sentences in its own way. */
+function shade(body, sentences) {
+  const found = sentences.map((one) => [...body.querySelectorAll(`.sentence[data-begin="${one.begin}"]`)]);
+  for (const part of found.flat()) part.classList.add("evidence");
+  return found.every((parts) => parts.length);
 }
 
 /** A heading where it stands in the text, if it does. */
