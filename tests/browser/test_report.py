@@ -9,19 +9,12 @@ REPORT = "document=p03-2025-02-03-discharge"
 DOSE = "What dose of vancomycin was she discharged on?"
 
 
-def in_view(locator):
-    """Whether something is on the screen."""
-    box = locator.bounding_box()
-    height = locator.page.viewport_size["height"]
-    return 0 <= box["y"] + box["height"] / 2 <= height
-
-
 def test_a_hit_opens_its_report_at_the_passage(at):
     page = at("q=What+was+the+kidney+injury+attributed+to%3F")
     page.locator(".hit h3 a").first.click()
     target = page.locator(".report .target").first
     expect(target).to_contain_text("ACUTE KIDNEY INJURY")
-    assert in_view(target)
+    expect(target).to_be_in_viewport()
     expect(page.get_by_role("heading", name="Discharge summary: MRSA tricuspid valve endocarditis")).to_be_focused()
     page.get_by_role("link", name="Back to the results").click()
     expect(page.locator(".hit h3 a").first).to_be_focused()
@@ -41,7 +34,7 @@ def test_the_outline_jumps(at):
     page.get_by_role("navigation", name="Outline").get_by_role("button", name="DISCHARGE MEDICATIONS").click()
     heading = page.locator(".report .heading", has_text="DISCHARGE MEDICATIONS")
     expect(heading).to_be_visible()
-    assert in_view(heading)
+    expect(heading).to_be_in_viewport()
 
 
 def test_the_strip_jumps_by_click_and_by_keyboard(at):
@@ -55,7 +48,7 @@ def test_the_strip_jumps_by_click_and_by_keyboard(at):
     page.keyboard.press("Enter")
     best = page.locator(".report .flash")
     expect(best).to_have_count(1)
-    assert in_view(best)
+    expect(best).to_be_in_viewport()
     expect(bar).to_have_attribute(
         "aria-valuetext", re.compile(r"^Sentence \d+ of \d+: entity [\d.-]+, aspect [\d.-]+, both [\d.-]+")
     )
@@ -68,7 +61,7 @@ def test_the_strip_jumps_by_click_and_by_keyboard(at):
     box = bar.bounding_box()
     page.mouse.click(box["x"] + box["width"] * 0.5, box["y"] + box["height"] / 2)
     assert abs(int(bar.get_attribute("aria-valuenow")) - count / 2) < 2
-    assert in_view(page.locator(".report .flash").last)
+    expect(page.locator(".report .flash").last).to_be_in_viewport()
 
 
 def test_a_report_can_be_read_before_it_is_scored(at):
@@ -108,7 +101,7 @@ def test_mentions_by_kind(at):
     drugs.get_by_role("button", name="gabapentin").first.click()
     mark = page.locator(".report .mention.flash")
     expect(mark).to_contain_text(re.compile("gabapentin", re.IGNORECASE))
-    assert in_view(mark)
+    expect(mark).to_be_in_viewport()
 
 
 def test_an_answer_is_shown_where_it_stands(at):
@@ -120,11 +113,11 @@ def test_an_answer_is_shown_where_it_stands(at):
     expect(card.locator(".confidence")).to_contain_text(re.compile(r"\d+\s% sure"))
     mark = page.locator(".report .answer-mark.sure")
     expect(mark).to_contain_text("1,000 mg")
-    assert in_view(mark)
+    expect(mark).to_be_in_viewport()
     assert "ask=What+dose" in page.evaluate("location.hash")
     page.evaluate("scrollTo(0, 0)")
     card.get_by_role("button", name="Show in the report").click()
-    assert in_view(mark)
+    expect(mark).to_be_in_viewport()
     page.go_back()
     expect(card).to_have_count(0)
     expect(page.locator(".report .answer-mark")).to_have_count(0)
