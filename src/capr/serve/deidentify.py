@@ -62,7 +62,7 @@ class Rules:
 
     >>> text = "Seen by Dr. Ames on 3/18/2024, MRN: 4471902. Ms Lee may call (617) 555-0134."
     >>> masked(text, Rules().find(text, {}))
-    'Seen by ████████ on █████████, ████████████. ██████ may call ██████████████.'
+    'Seen by ███ ████ on █████████, ████ ███████. ██ ███ may call █████ ████████.'
     """
 
     def find(self, text: str, metadata: Mapping[str, Any]) -> Iterator[Span]:
