@@ -168,7 +168,7 @@ def test_explaining_as_json(folder):
     asked = ("explain", "library", "gout.md", "--entity", "gout")
     found = json.loads(run(folder, *asked, "--json").stdout)
     text = (folder / "articles" / "gout.md").read_text()
-    assert found.keys() == {"document", "entity", "aspect", "answer", "headings", "sentences"}
+    assert found.keys() == {"document", "by", "entity", "aspect", "answer", "headings", "sentences"}
     assert text[found["answer"]["begin"] : found["answer"]["end"]] == found["answer"]["text"]
     assert all(text[one["begin"] : one["end"]] == one["text"] for one in found["sentences"])
     assert "aspect  " not in run(folder, *asked).stdout

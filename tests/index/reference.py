@@ -19,9 +19,9 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processor
 from capr.annotate import Mention
 from capr.annotate.context import Cue
 from capr.documents import CaprError, Document, Span
-from capr.index import Entry, Found, Grain, Prepared, Sentences, Stats, Stored
-from capr.index.filters import ASPECT, ID
-from capr.index.protocol import EncoderIdentity
+from capr.index import Entry, Found, Grain, Patient, Prepared, Sentences, Stats, Stored
+from capr.index.filters import ASPECT, DAY, ID
+from capr.index.protocol import EVERYTHING, EncoderIdentity
 from capr.segment import passages, sections
 from capr.segment import sentences as cut
 
@@ -286,22 +286,55 @@ class ReferenceIndex:
             and (not of_passages or any(passes(filters, kept.document, entry) for entry in kept.prepared.entries))
         ]
 
-    def values(self, name, limit):
+    def values(self, name, limit, filters=EVERYTHING):
+        passing = [self._kept[id] for id in self.ids(filters)]
         if name == ASPECT:
-            having = [{e.aspect for e in kept.prepared.entries if e.aspect} for kept in self._kept.values()]
+            having = [
+                {e.aspect for e in kept.prepared.entries if e.aspect and passes(filters, kept.document, e)}
+                for kept in passing
+            ]
+        elif name == DAY:
+            having = [{day_of(kept.document)} - {""} for kept in passing]
         else:
-            having = [values_of(kept.document, name) for kept in self._kept.values()]
+            having = [values_of(kept.document, name) for kept in passing]
         counts = Counter(value for values in having for value in values)
         return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:limit]
 
-    def notices(self, grain=Grain.PASSAGES):
+    def groups(self, numbers, by):
+        every = {number: kept.document for number, kept, _ in self._all() if number in numbers}
+        return {n: d.id if by == "document" else str(d.metadata.get("patient") or d.id) for n, d in every.items()}
+
+    def spelled(self, name, values, filters=EVERYTHING):
+        found = {}
+        for id in self.ids(filters):
+            for key, value in self._kept[id].document.metadata.items():
+                if key.casefold() == name and str(value).strip().casefold() in values:
+                    found.setdefault(str(value).strip().casefold(), str(value).strip())
+        return found
+
+    def patients(self, filters=EVERYTHING):
+        found = {}
+        for id in self.ids(filters):
+            for patient in values_of(self._kept[id].document, "patient"):
+                found.setdefault(patient, []).append(day_of(self._kept[id].document))
+        days = {patient: sorted(filter(None, some)) or [""] for patient, some in found.items()}
+        return [Patient(one, len(found[one]), days[one][0], days[one][-1]) for one in sorted(found)]
+
+    def mentioned(self, filters=EVERYTHING):
+        passing = (entry for _, kept, entry in self._all() if passes(filters, kept.document, entry))
+        return {m.concept.code for entry in passing for m in entry.mentions if m.concept}
+
+    def passing(self, numbers, filters):
+        return {n for n, kept, entry in self._all() if n in numbers and passes(filters, kept.document, entry)}
+
+    def notices(self, grain=Grain.PASSAGES, filters=EVERYTHING):
         return []
 
     def encoder(self, grain=Grain.PASSAGES):
         return self._encoders.get(grain)
 
-    def stats(self):
-        every = list(self._kept.values())
+    def stats(self, filters=EVERYTHING):
+        every = [self._kept[id] for id in self.ids(filters)]
         entries = [entry for kept in every for entry in kept.prepared.entries]
         return Stats(
             documents=len(every),

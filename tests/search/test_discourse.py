@@ -430,7 +430,7 @@ def test_the_curve_of_half_a_query_is_zero_in_the_other_half(library):
 
 def test_the_curve_as_json(library):
     record = library.scores(GOUT, "note").as_json()
-    assert record.keys() == {"document", "entity", "aspect", "answer", "headings", "sentences"}
+    assert record.keys() == {"document", "by", "entity", "aspect", "answer", "headings", "sentences"}
     (sentence,) = record["sentences"]
     assert (sentence["begin"], sentence["end"], sentence["text"]) == (0, 35, ARTICLES[2].text)
 

@@ -13,6 +13,7 @@ import capr
 from capr.cli import (
     annotate,
     ask,
+    audit,
     compact,
     encode,
     evaluate_entities,
@@ -29,9 +30,11 @@ from capr.cli import (
     samples,
     search,
     segment,
+    serve,
     stats,
     suggest,
     supervise,
+    token,
     train_cdv,
     train_reader,
     train_retrieval,
@@ -58,6 +61,8 @@ typer_app.command("index")(index.command)
 typer_app.command("search")(search.command)
 typer_app.command("ask")(ask.command)
 typer_app.command("explain")(explain.command)
+typer_app.command("serve")(serve.command)
+typer_app.command("audit")(audit.command)
 typer_app.command("remove")(remove.command)
 typer_app.command("encode")(encode.command)
 typer_app.command("stats")(stats.command)
@@ -66,6 +71,11 @@ typer_app.command("compact")(compact.command)
 typer_app.command("export")(export.command)
 typer_app.command("samples")(samples.command)
 
+token_app = typer.Typer(help="Say who may ask a server.", no_args_is_help=True, rich_markup_mode=None)
+token_app.command("create")(token.create)
+token_app.command("list")(token.show)
+token_app.command("revoke")(token.revoke)
+typer_app.add_typer(token_app, name="token")
 train_app = typer.Typer(help="Train a model.", no_args_is_help=True, rich_markup_mode=None)
 train_app.command("bi")(train_retrieval.bi)
 train_app.command("poly")(train_retrieval.poly)

@@ -55,6 +55,18 @@ class CaprError(Exception):
     """Every error that capr raises on purpose."""
 
 
+class NotThereError(CaprError):
+    """What was named is not there."""
+
+
+class BusyError(CaprError):
+    """It is possible, but not now: somebody else is at it."""
+
+
+class UnavailableError(CaprError):
+    """It was asked for rightly, and cannot be given: a model is missing, a disk is full, a file is damaged."""
+
+
 class ReadError(CaprError):
     """The first problem, when reading is strict; or input that cannot be read at all."""
 

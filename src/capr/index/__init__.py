@@ -4,7 +4,20 @@ from capr.index.discourse import Discourse
 from capr.index.embedded import EmbeddedIndex
 from capr.index.encoder import Encoder, OnnxEncoder
 from capr.index.filters import Filters
-from capr.index.protocol import Clause, Entry, Found, Grain, Index, Prepared, Sentences, Stats, Stored, Writer
+from capr.index.part import Part
+from capr.index.protocol import (
+    Clause,
+    Entry,
+    Found,
+    Grain,
+    Index,
+    Patient,
+    Prepared,
+    Sentences,
+    Stats,
+    Stored,
+    Writer,
+)
 
 __all__ = [
     "Clause",
@@ -17,6 +30,8 @@ __all__ = [
     "Grain",
     "Index",
     "OnnxEncoder",
+    "Part",
+    "Patient",
     "Prepared",
     "Sentences",
     "Stats",

@@ -12,7 +12,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from capr.documents import CaprError
+from capr.documents import BusyError, CaprError, UnavailableError
 
 FORMAT = 1
 FILE = "library.db"
@@ -76,7 +76,7 @@ class Database:
             said = str(error)
             if "disk is full" in said or "disk I/O" in said:
                 fix = "make room and run the same command again; it goes on where it stopped, nothing is lost"
-                raise CaprError(f"{self.folder}: the disk is full or failed ({said}). Fix: {fix}.") from error
+                raise UnavailableError(f"{self.folder}: the disk is full or failed ({said}). Fix: {fix}.") from error
             if any(
                 part in said
                 for part in ("disk image is malformed", "not a database", "no such table", "Could not decode")
@@ -84,16 +84,16 @@ class Database:
                 raise self._damaged(error) from error
             if "readonly" in said or "unable to open" in said:
                 fix = "check the permissions of the folder and of the files in it"
-                raise CaprError(f"{self.file} cannot be opened ({said}). Fix: {fix}.") from error
+                raise UnavailableError(f"{self.file} cannot be opened ({said}). Fix: {fix}.") from error
             if "closed database" in said:
                 raise CaprError(f"{self.folder} was closed. Fix: open the library again.") from error
             if "locked" in said:
-                raise CaprError(f"{self.file} is busy ({said}). Fix: try again in a moment.") from error
+                raise BusyError(f"{self.file} is busy ({said}). Fix: try again in a moment.") from error
             raise
 
     def _damaged(self, error: Exception) -> CaprError:
         fix = f"restore {FILE} from a backup, or make the library again with capr index"
-        return CaprError(f"{self.file} is damaged ({error}). Fix: {fix}.")
+        return UnavailableError(f"{self.file} is damaged ({error}). Fix: {fix}.")
 
     @contextmanager
     def _sound(self) -> Iterator[None]:

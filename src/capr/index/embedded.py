@@ -16,10 +16,21 @@ import numpy as np
 
 from capr.documents import CaprError, Document
 from capr.index.derived import STATE, DamagedError
-from capr.index.filters import Filters
+from capr.index.filters import ENTITY, Filters
 from capr.index.lock import held, writer_lock
 from capr.index.postings import Postings
-from capr.index.protocol import Clause, EncoderIdentity, Found, Grain, Sentences, Stats, Stored, Vector
+from capr.index.protocol import (
+    EVERYTHING,
+    Clause,
+    EncoderIdentity,
+    Found,
+    Grain,
+    Patient,
+    Sentences,
+    Stats,
+    Stored,
+    Vector,
+)
 from capr.index.store import Store
 from capr.index.vectors import FOLDERS, Vectors
 from capr.index.words import Words, asks, stem
@@ -360,18 +371,37 @@ class EmbeddedIndex:
         with self.store.errors():
             return self.store.has(name)
 
-    def values(self, name: str, limit: int) -> list[tuple[str, int]]:
+    def values(self, name: str, limit: int, filters: Filters = EVERYTHING) -> list[tuple[str, int]]:
         with self.store.errors():
-            return self.store.values(name, limit)
+            return self.view().postings.values(self.store, name, filters)[:limit]
 
-    def notices(self, grain: Grain = Grain.PASSAGES) -> list[str]:
+    def spelled(self, name: str, values: Sequence[str], filters: Filters = EVERYTHING) -> dict[str, str]:
+        with self.store.errors():
+            first = self.view().postings.first(self.store, name, filters)
+            return self.store.spelled(name, {value: first[value] for value in values if value in first})
+
+    def patients(self, filters: Filters = EVERYTHING) -> list[Patient]:
+        with self.store.errors():
+            return [Patient(*row) for row in self.view().postings.patients(self.store, filters)]
+
+    def mentioned(self, filters: Filters = EVERYTHING) -> set[str]:
+        with self.store.errors():
+            values = self.view().postings.having(self.store, ENTITY, filters)
+        return {value.rpartition(" ")[0] for value in values}
+
+    def passing(self, numbers: Sequence[int], filters: Filters) -> set[int]:
+        allowed, _ = self._allowed(self.view(), filters)
+        return {number for number in numbers if 0 <= number < len(allowed) and allowed[number]}
+
+    def notices(self, grain: Grain = Grain.PASSAGES, filters: Filters = EVERYTHING) -> list[str]:
         view = self.view()
         found = []
         if view.behind:
             told = "whoever may write there brings it up to date"
             found.append(f"the newest documents of {self.folder} cannot be found yet; {told}")
         vectors = view.vectors.get(grain)
-        without = view.postings.passages - len(vectors) if vectors else 0
+        allowed, passing = self._allowed(view, filters)
+        without = passing - (vectors.among(allowed) if filters else len(vectors)) if vectors else 0
         if without > 0:
             found.append(MISSING[grain].format(f"{without:,}", self.folder))
         return found
@@ -380,9 +410,14 @@ class EmbeddedIndex:
         with self.store.errors():
             return self.store.encoder(grain)
 
-    def stats(self) -> Stats:
+    def stats(self, filters: Filters = EVERYTHING) -> Stats:
+        if not filters:
+            with self.store.reading():
+                return Stats(**self.store.counts(), disk=self.disk())
+        with self.store.errors():
+            documents = self.view().postings.documents(self.store, filters)
         with self.store.reading():
-            return Stats(**self.store.counts(), disk=self.disk())
+            return Stats(**self.store.counts_of(documents), disk={})
 
     def disk(self) -> dict[str, int]:
         """Bytes of each part."""

@@ -95,9 +95,10 @@ class Filters:
     def of(cls, given: Filters | Mapping[str, Any] | Iterable[str] | str | None) -> Filters:
         """Filters from what users write.
 
-        A mapping has values or lists of them (`{"patient": ["p1", "p2"], "date": "2023..", "without": "negated"}`),
-        a text or a list of texts has `name=value`, `name!=value`, `name=@FILE` and `date=FROM..TO`. Values of the same
-        name are alternatives, and a * stands for anything. A file has one value on each line.
+        A mapping has values or lists of them (`{"patient": ["p1", "p2"], "date": "2023..", "without": "negated"}`); a !
+        after a name (`{"type!": "letter"}`) leaves them out. A text or a list of texts has `name=value`, `name!=value`,
+        `name=@FILE` and `date=FROM..TO`. Values of the same name are alternatives, and a * stands for anything. A file
+        has one value on each line.
 
         >>> Filters.of(["type=Discharge summary", "date=2023..2024-02"])
         ... # doctest: +NORMALIZE_WHITESPACE
@@ -107,16 +108,16 @@ class Filters:
         if given is None or isinstance(given, Filters):
             return given if given is not None else cls()
         if isinstance(given, Mapping):
-            named = [(clean(str(name)), _listed(values)) for name, values in given.items()]
-            pairs = [(name, value, False) for name, values in named for value in values]
-            empty = [name for name, values in named if not values and name != "without"]
+            named = [(clean(str(name)).strip(), _listed(values)) for name, values in given.items()]
+            asked = [(name.removesuffix("!"), value, name.endswith("!")) for name, values in named for value in values]
+            empty = [name for name, values in named if not values and name != "without" and not name.endswith("!")]
         else:
-            pairs, empty = [pair for text in _listed(given) for pair in _pairs(text)], []
+            asked, empty = [pair for text in _listed(given) for pair in pairs(text)], []
         # Nobody is in an empty cohort.
         chosen: dict[tuple[str, bool], set[str]] = {(NAMES.get(n, field_name(n)), False): set() for n in empty}
         without: set[str] = set()
         days: dict[bool, list[Period]] = {False: [], True: []}
-        for name, value, exclude in pairs:
+        for name, value, exclude in asked:
             name = NAMES.get(name.strip().casefold(), field_name(name))
             if name == "without":
                 without.add(_flag(value))
@@ -204,8 +205,8 @@ def clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
-def _pairs(text: str) -> list[tuple[str, str, bool]]:
-    """Name, value and whether it must not be; several for a file of values."""
+def pairs(text: str) -> list[tuple[str, str, bool]]:
+    """Name, value and whether it must not be, of a filter as a user writes it; several for a file of values."""
     name, equals, value = text.partition("=")
     exclude = name.endswith("!")
     name = name.removesuffix("!").strip()

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from capr.documents import CaprError
+from capr.documents import BusyError, CaprError
 
 
 @contextmanager
@@ -34,7 +34,7 @@ def writer_lock(folder: Path, wait: float = 0) -> Iterator[None]:
             if time.monotonic() > until:
                 holder = os.pread(descriptor, 20, 0).decode(errors="replace").strip() or "unknown"
                 fix = "wait until it has finished, or end it; searching is possible meanwhile"
-                raise CaprError(f"{folder} is being written by process {holder}. Fix: {fix}.")
+                raise BusyError(f"{folder} is being written by process {holder}. Fix: {fix}.")
             time.sleep(0.05)
         os.ftruncate(descriptor, 0)
         os.pwrite(descriptor, str(os.getpid()).encode(), 0)

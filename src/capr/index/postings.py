@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,22 @@ from capr.index.store import Store
 KEPT = 16  # filters whose passages are kept
 Mask = NDArray[np.bool_]
 Numbers = NDArray[np.int64]
+LATER = 99_999_999  # than any day
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Column:
+    """All values of a field.
+
+    Attributes:
+        values: each once, in their order.
+        which: for each document or passage that has one, the place of the value.
+        numbers: those documents or passages.
+    """
+
+    values: list[str]
+    which: Numbers
+    numbers: Numbers
 
 
 class Postings:
@@ -35,6 +52,7 @@ class Postings:
         self._days: tuple[Numbers, Numbers] | None = None
         self._changing = threading.Lock()
         self._masks: dict[Filters, tuple[Mask, int]] = {}
+        self._columns: dict[str, Column] = {}
 
     def allowed(self, store: Store, filters: Filters) -> tuple[Mask, int]:
         """By number, whether a passage passes; and how many do."""
@@ -52,12 +70,89 @@ class Postings:
 
     def ids(self, store: Store, filters: Filters) -> list[str]:
         """Documents that pass, or of which a passage does."""
+        return store.ids(self.documents(store, filters))
+
+    def documents(self, store: Store, filters: Filters) -> list[int]:
+        """The numbers of documents that pass, or of which a passage does."""
+        found: list[int] = self._numbers(store, filters).tolist()
+        return found
+
+    def _numbers(self, store: Store, filters: Filters) -> Numbers:
         numbers, first, count = self._all(store)
         chosen = self._of_documents(store, filters)
         if filters.entities or any(condition.name in PASSAGE_NAMES for condition in filters.conditions):
             before = np.concatenate(([0], np.cumsum(self._passages(store, filters))))
             chosen = chosen & (before[first + count] > before[first])
-        return store.ids(numbers[chosen].tolist())
+        return numbers[chosen]
+
+    def values(self, store: Store, name: str, filters: Filters) -> list[tuple[str, int]]:
+        """The values of a field with the number of documents that pass and have them, the most frequent first."""
+        column = self._column(store, name)
+        which, documents = column.which, column.numbers
+        if name in PASSAGE_NAMES:
+            _, first, _ = self._all(store)
+            kept = self._alive_of(self.allowed(store, filters)[0], column.numbers)
+            holders = np.searchsorted(first, column.numbers[kept], "right")
+            which = np.unique(which[kept] * (len(first) + 1) + holders) // (len(first) + 1)
+        else:
+            which = which[np.isin(documents, self._numbers(store, filters))]
+        counts = np.bincount(which, minlength=len(column.values)).tolist()
+        found = [(value, count) for value, count in zip(column.values, counts, strict=True) if count]
+        return sorted(found, key=lambda pair: (-pair[1], pair[0]))
+
+    def first(self, store: Store, name: str, filters: Filters) -> dict[str, int]:
+        """The values of a field of documents, with the first document that passes and has each."""
+        column = self._column(store, name)
+        kept = np.isin(column.numbers, self._numbers(store, filters))
+        which, places = np.unique(column.which[kept], return_index=True)
+        numbers = column.numbers[kept][places].tolist()
+        return {column.values[place]: number for place, number in zip(which.tolist(), numbers, strict=True)}
+
+    def having(self, store: Store, name: str, filters: Filters) -> list[str]:
+        """The values of a field of passages that pass."""
+        column = self._column(store, name)
+        kept = self._alive_of(self.allowed(store, filters)[0], column.numbers)
+        return [column.values[place] for place in np.unique(column.which[kept]).tolist()]
+
+    def patients(self, store: Store, filters: Filters) -> list[tuple[str, int, str, str]]:
+        """Each patient of a document that passes, with the number of these, their first and their last day."""
+        column = self._column(store, "patient")
+        kept = np.isin(column.numbers, self._numbers(store, filters))
+        days, dated = self._dated(store)
+        order = np.argsort(dated)
+        place = np.minimum(np.searchsorted(dated[order], column.numbers[kept]), max(0, len(dated) - 1))
+        known = dated[order][place] == column.numbers[kept] if len(dated) else np.zeros(int(kept.sum()), bool)
+        which, day = column.which[kept], days[order][place] if len(dated) else np.zeros(int(kept.sum()), np.int64)
+        first = np.full(len(column.values), LATER, np.int64)
+        last = np.zeros(len(column.values), np.int64)
+        np.minimum.at(first, which[known], day[known])
+        np.maximum.at(last, which[known], day[known])
+        counts = np.bincount(which, minlength=len(column.values)).tolist()
+        return [
+            (value, count, *(("", "") if early == LATER else (_day(early), _day(late))))
+            for value, count, early, late in zip(column.values, counts, first.tolist(), last.tolist(), strict=True)
+            if count
+        ]
+
+    @staticmethod
+    def _alive_of(allowed: Mask, numbers: Numbers) -> Mask:
+        """Which of some passages are allowed; those that were added after this state are not."""
+        known = numbers < len(allowed)
+        return known & allowed[np.where(known, numbers, 0)]
+
+    def _column(self, store: Store, name: str) -> Column:
+        """All values of a field, kept while nothing changes."""
+        found = self._columns.get(name)
+        if found is None:
+            rows = store.having_any("passage" if name in PASSAGE_NAMES else "document", name)
+            places: dict[str, int] = {}
+            which = np.fromiter((places.setdefault(value, len(places)) for value, _ in rows), np.int64, len(rows))
+            found = Column(list(places), which, np.fromiter((number for _, number in rows), np.int64, len(rows)))
+            with self._changing:
+                if len(self._columns) >= KEPT:
+                    del self._columns[next(iter(self._columns))]
+                self._columns[name] = found
+        return found
 
     def _passages(self, store: Store, filters: Filters) -> Mask:
         """Passages that pass."""
@@ -122,3 +217,8 @@ class Postings:
                 np.array([n for _, n in rows], np.int64),
             )
         return self._days
+
+
+def _day(number: int) -> str:
+    """The day of a number that `day_number` gave."""
+    return f"{number // 10_000:04}-{number // 100 % 100:02}-{number % 100:02}"

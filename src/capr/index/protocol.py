@@ -5,7 +5,7 @@ Every engine has to pass the contract in tests/index/test_contract.py.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import StrEnum
@@ -20,6 +20,7 @@ from capr.index.filters import Filters
 from capr.segment import Passage
 
 Vector = NDArray[np.float32]
+EVERYTHING = Filters()
 
 
 class Grain(StrEnum):
@@ -89,12 +90,14 @@ class Stored:
         entry: the passage.
         title: of the document.
         metadata: of the document.
+        passages: how many the document has.
     """
 
     number: int
     entry: Entry
     title: str
     metadata: Mapping[str, Any]
+    passages: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,6 +167,22 @@ class Stats:
     discourse: EncoderIdentity | None
     disk: Mapping[str, int]
     fields: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Patient:
+    """A patient of an index.
+
+    Attributes:
+        patient: as the metadata have it.
+        documents: how many there are.
+        first, last: their first and last day, `2023-01-31`; empty if none has a date.
+    """
+
+    patient: str
+    documents: int
+    first: str = ""
+    last: str = ""
 
 
 class Writer(Protocol):
@@ -255,17 +274,32 @@ class Index(Protocol):
     def has(self, name: str) -> bool:
         """Whether a document has a field of that name."""
 
-    def values(self, name: str, limit: int) -> Sequence[tuple[str, int]]:
-        """The most frequent values of a field with the number of documents that have them."""
+    def values(self, name: str, limit: int, filters: Filters = EVERYTHING) -> Sequence[tuple[str, int]]:
+        """The most frequent values of a field with the number of documents that pass the filters and have them.
 
-    def notices(self, grain: Grain = Grain.PASSAGES) -> Sequence[str]:
-        """What a user who searches by vectors of a grain should know of the state of the index."""
+        Of a field that passages have, such as the aspect, documents count of which a passage passes and has the value.
+        """
+
+    def spelled(self, name: str, values: Sequence[str], filters: Filters = EVERYTHING) -> Mapping[str, str]:
+        """Values of a field of documents as the first document that passes writes them; values compare regardless."""
+
+    def patients(self, filters: Filters = EVERYTHING) -> Sequence[Patient]:
+        """The patients of all documents that pass, in the order of their names."""
+
+    def mentioned(self, filters: Filters = EVERYTHING) -> Set[str]:
+        """The codes of all concepts that passages mention which pass."""
+
+    def passing(self, numbers: Sequence[int], filters: Filters) -> Set[int]:
+        """Those of some passages that are there and pass."""
+
+    def notices(self, grain: Grain = Grain.PASSAGES, filters: Filters = EVERYTHING) -> Sequence[str]:
+        """What a user who searches by vectors of a grain should know of the state of the passages that pass."""
 
     def encoder(self, grain: Grain = Grain.PASSAGES) -> EncoderIdentity | None:
         """The model that made the vectors of a grain."""
 
-    def stats(self) -> Stats:
-        """How much there is."""
+    def stats(self, filters: Filters = EVERYTHING) -> Stats:
+        """How much there is in the documents that pass; what the parts take on disk is told of the whole alone."""
 
     def close(self) -> None:
         """Lets go of the files."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,14 +17,14 @@ from capr.annotate.context import Cue
 from capr.documents import Annotation, Document, Span
 from capr.index.database import marks, parts
 from capr.index.digest import as_text
-from capr.index.filters import PASSAGE_NAMES, document_facts, passage_facts
+from capr.index.filters import compared, document_facts, field_name, passage_facts
 from capr.index.protocol import Entry, Prepared, Stored
 from capr.index.tables import TABLES, VectorTables
 from capr.segment import Passage
 
 PASSAGE = (
     "passage.number, passage.document, begin, end, text, heading, heading_begin, heading_end, aspect, sentences, "
-    "passage.mentions, document.id, title, metadata, first"
+    "passage.mentions, document.id, title, metadata, first, document.passages"
 )
 
 
@@ -117,15 +118,15 @@ class Store(VectorTables):
         query = f"SELECT value, {of} FROM {of}_fact WHERE name = ? ORDER BY value"
         return self.database.execute(query, (name,)).fetchall()
 
-    def values(self, name: str, limit: int) -> list[tuple[str, int]]:
-        """The most frequent values of a field."""
-        of = "passage" if name in PASSAGE_NAMES else "document"
-        query = (
-            f"SELECT value, COUNT(DISTINCT document) FROM {of}_fact "
-            f"{'JOIN passage ON passage.number = passage_fact.passage' if of == 'passage' else ''} "
-            "WHERE name = ? GROUP BY value ORDER BY 2 DESC, 1 LIMIT ?"
-        )
-        return self.database.execute(query, (name, limit)).fetchall()
+    def spelled(self, name: str, documents: Mapping[str, int]) -> dict[str, str]:
+        """Values of a field as the documents write them that are given for each."""
+        found = {}
+        for value, number in documents.items():
+            row = self.database.execute("SELECT metadata FROM document WHERE number = ?", (number,)).fetchone()
+            said = [given for key, given in json.loads(row[0]).items() if field_name(key) == name] if row else []
+            every = [str(one).strip() for given in said for one in (given if isinstance(given, list) else [given])]
+            found[value] = next((one for one in every if compared(name, one) == value), value)
+        return found
 
     def has(self, name: str) -> bool:
         """Whether a document has a field of that name."""
@@ -186,6 +187,33 @@ class Store(VectorTables):
             "fields": {name: count for name, count in self.database.execute(fields) if not re.match("#[^#]", name)},
         }
 
+    def counts_of(self, documents: Sequence[int]) -> dict[str, Any]:
+        """The same of some documents."""
+        total = [0, 0, 0, 0]
+        fields: Counter[str] = Counter()
+        patients: set[str] = set()
+        for some in parts(documents):
+            one = f"FROM document WHERE number IN ({marks(some)})"
+            query = f"SELECT COUNT(*), TOTAL(passages), TOTAL(length), TOTAL(mentions) {one}"
+            found = self.database.execute(query, some).fetchone()
+            total = [known + int(new) for known, new in zip(total, found, strict=True)]
+            for id, metadata in self.database.execute(f"SELECT id, metadata {one}", some):
+                facts = list(document_facts(Document(id, "", "", json.loads(metadata))))
+                fields.update({name for name, _ in facts})
+                patients.update(value for name, value in facts if name == "patient")
+        return {
+            **dict(zip(("documents", "passages", "characters", "mentions"), total, strict=True)),
+            "patients": len(patients),
+            "vectors": self.vectors_in(documents),
+            "encoder": self.encoder(),
+            **self.sentence_counts(documents),
+            "fields": {
+                name: count
+                for name, count in sorted(fields.items(), key=lambda pair: (-pair[1], pair[0]))
+                if not re.match("#[^#]", name)
+            },
+        }
+
     def document(self, id: str) -> Document | None:
         with self.reading() as database:
             row = database.execute("SELECT * FROM document WHERE id = ?", (id,)).fetchone()
@@ -218,14 +246,14 @@ class Store(VectorTables):
 
     def _stored(self, row: Sequence[Any], previous: Span | None, following: Span | None) -> Stored:
         (number, _, begin, end, text, heading, heading_begin, heading_end, aspect, sentences, mentions, id, title,
-         metadata, first) = row  # fmt: skip
+         metadata, first, count) = row  # fmt: skip
         with self._sound():
             bounds = np.frombuffer(sentences, np.uint32).tolist()
             cut = tuple(Span(begin + a, begin + b) for a, b in zip(bounds[::2], bounds[1::2], strict=True))
             heading_span = None if heading_begin is None else Span(heading_begin, heading_end)
             passage = Passage(id, number - first, Span(begin, end), heading, heading_span, cut, previous, following)
             entry = Entry(passage, text, aspect, tuple(self._mention(*given) for given in json.loads(mentions)))
-            return Stored(number, entry, title, json.loads(metadata))
+            return Stored(number, entry, title, json.loads(metadata), count)
 
     def _mention(
         self, begin: int, end: int, kind: str, concept: int | None, by: list[str], said: Mapping[str, list[Any]]

@@ -130,15 +130,34 @@ class VectorTables(Database):
             return 0
         return int(self.database.execute(f"SELECT COUNT(*) FROM {TABLES[grain]}").fetchone()[0])
 
-    def sentence_counts(self) -> dict[str, Any]:
-        """What `Stats` says of sentences."""
+    def vectors_in(self, documents: Sequence[int]) -> int:
+        """How many passages of some documents have a vector."""
+        return self._coded(Grain.PASSAGES, documents)[0] if self.encoder() is not None else 0
+
+    def sentence_counts(self, documents: Sequence[int] | None = None) -> dict[str, Any]:
+        """What `Stats` says of sentences; of all, or of those of some documents."""
         discourse = self.encoder(Grain.SENTENCES)
         passages = sentences = 0
         if discourse is not None:
-            query = "SELECT COUNT(*), TOTAL(LENGTH(code)) FROM sentence"
-            passages, size = self.database.execute(query).fetchone()
-            sentences = int(size - SUM * passages) // (RECORD + discourse.dimensions)
+            passages, size = self._coded(Grain.SENTENCES, documents)
+            sentences = (size - SUM * passages) // (RECORD + discourse.dimensions)
         return {"sentences": sentences, "passages_with_sentences": passages, "discourse": discourse}
+
+    def _coded(self, grain: Grain, documents: Sequence[int] | None) -> tuple[int, int]:
+        """How many passages have a code, and how long all of these are."""
+        query = f"SELECT COUNT(*), TOTAL(LENGTH(code)) FROM {TABLES[grain]}"
+        if documents is None:
+            count, size = self.database.execute(query).fetchone()
+            return count, int(size)
+        total = [0, 0]
+        for some in parts(documents):
+            extents = self.database.execute(
+                f"SELECT first, first + passages - 1 FROM document WHERE number IN ({marks(some)})", some
+            ).fetchall()
+            for extent in extents:
+                found = self.database.execute(f"{query} WHERE passage BETWEEN ? AND ?", extent).fetchone()
+                total = [known + int(new) for known, new in zip(total, found, strict=True)]
+        return total[0], total[1]
 
     # --- changes, all within `changing` ---
 

@@ -108,6 +108,10 @@ class Vectors:
     def __len__(self) -> int:
         return self.state.rows
 
+    def among(self, allowed: NDArray[np.bool_]) -> int:
+        """How many of the passages that are allowed have a vector."""
+        return int(np.count_nonzero(self._passing(allowed)))
+
     def size(self) -> int:
         """Bytes."""
         return sum(getattr(self, name).nbytes for name in ARRAYS)

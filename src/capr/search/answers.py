@@ -8,6 +8,7 @@ from typing import Any
 
 from capr.annotate.context import Cue
 from capr.documents import Document, Span
+from capr.search.said import said
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +40,7 @@ class Place:
             "text": self.text,
             "confidence": round(self.confidence, 4),
             "headings": list(self.headings),
-            "context": _said(self.context),
+            "context": said(self.context),
         }
 
 
@@ -104,7 +105,7 @@ class Answer:
             "title": self.title,
             "headings": list(self.headings),
             "metadata": dict(self.metadata),
-            "context": _said(self.context),
+            "context": said(self.context),
             "sentence": piece(self.sentence),
             "paragraph": piece(self.paragraph),
             "places": [place.as_json() for place in self.places],
@@ -162,11 +163,3 @@ class Answers:
             "notices": list(self.notices),
             "answers": [answer.as_json() for answer in self.answers],
         }
-
-
-def _said(context: Mapping[str, Cue]) -> dict[str, Any]:
-    """The words for every property."""
-    return {
-        flag: {"text": cue.words, "begin": cue.span and cue.span.begin, "end": cue.span and cue.span.end}
-        for flag, cue in context.items()
-    }

@@ -45,6 +45,7 @@ class Curve:
         sentences: in the order of the text.
         headings: of its sections, each with the place at which the section begins.
         threshold: which sentences are a part of the answer; see `capr.search.runs.answer`.
+        by: what scored them: `discourse`, `encoder` or `words`.
     """
 
     document: Document
@@ -53,6 +54,7 @@ class Curve:
     sentences: tuple[SentenceScore, ...]
     headings: tuple[tuple[int, str], ...] = ()
     threshold: float = 0.5
+    by: str = "discourse"
 
     def __iter__(self) -> Iterator[SentenceScore]:
         return iter(self.sentences)
@@ -94,6 +96,7 @@ class Curve:
             "document": self.document.id,
             "entity": self.entity,
             "aspect": self.aspect,
+            "by": self.by,
             "answer": {"begin": self.answer.begin, "end": self.answer.end, "text": self.document[self.answer]},
             "headings": [{"begin": begin, "heading": heading} for begin, heading in self.headings],
             "sentences": [

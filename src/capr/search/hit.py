@@ -9,6 +9,7 @@ from typing import Any
 from capr.annotate import Mention
 from capr.annotate.context import FLAGS
 from capr.documents import Span
+from capr.search.said import said
 from capr.segment import Passage
 
 
@@ -54,6 +55,7 @@ class Hit:
         neighbours: passages around it, if asked for.
         group: the document or patient that it stands for, if grouped.
         others: further hits of the same group.
+        passages: how many the document has.
     """
 
     passage: Passage
@@ -69,6 +71,7 @@ class Hit:
     neighbours: tuple[Neighbour, ...] = ()
     group: str = ""
     others: tuple[Hit, ...] = ()
+    passages: int = 0
 
     def __getitem__(self, span: Span) -> str:
         """The text of a span of the document that lies in the passage."""
@@ -89,6 +92,8 @@ class Hit:
         span = self.passage.span
         record: dict[str, Any] = {
             "document": self.document,
+            "index": self.passage.index,
+            "passages": self.passages,
             "begin": span.begin,
             "end": span.end,
             "text": self.text,
@@ -102,17 +107,7 @@ class Hit:
                 for s in self.sentences
             ],
             "highlights": [list(span) for span in self.highlights],
-            "mentions": [
-                {
-                    "begin": m.span.begin,
-                    "end": m.span.end,
-                    "text": self[m.span],
-                    "kind": m.kind,
-                    "concept": m.concept.as_json() if m.concept else None,
-                    **{flag: True for flag in FLAGS if flag in m.context},
-                }
-                for m in self.mentions
-            ],
+            "mentions": [mention_as_json(m, self[m.span]) for m in self.mentions],
             "stages": {name: {"rank": s.rank, "score": s.score} for name, s in self.stages.items()},
         }
         if self.neighbours:
@@ -121,6 +116,19 @@ class Hit:
             record["group"] = self.group
             record["others"] = [hit.as_json() for hit in self.others]
         return record
+
+
+def mention_as_json(mention: Mention, text: str) -> dict[str, Any]:
+    """A plain dictionary of a mention, which says `text`; `cues` has the words for every property that is true."""
+    return {
+        "begin": mention.span.begin,
+        "end": mention.span.end,
+        "text": text,
+        "kind": mention.kind,
+        "concept": mention.concept.as_json() if mention.concept else None,
+        **{flag: True for flag in FLAGS if flag in mention.context},
+        "cues": said(mention.context),
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -13,17 +14,19 @@ from types import TracebackType
 from typing import Any
 
 from capr.annotate import Query, Vocabulary
+from capr.annotate.completion import Suggestion
 from capr.annotate.mentions import Annotator, annotator
-from capr.documents import CaprError, Document, Notice, Problem, read
-from capr.index import Discourse, EmbeddedIndex, Encoder, Filters, Grain, Prepared, Stats
+from capr.documents import CaprError, Document, Notice, NotThereError, Problem, read
+from capr.index import Discourse, EmbeddedIndex, Encoder, Filters, Grain, Index, Part, Patient, Prepared, Stats, Stored
 from capr.index.digest import as_text, digest
-from capr.index.filters import ID, Condition, clean, field_name
+from capr.index.filters import ASPECT, ID, Condition, clean, field_name
 from capr.index.verify import Check, verify
 from capr.search import asking
 from capr.search.answers import Answers
 from capr.search.conditions import about_entities, passed_by_none, resolved
 from capr.search.curve import Curve, headings_of, scored
 from capr.search.encode import encode_passages, encode_sentences
+from capr.search.facets import FACETS, Facets, faceted
 from capr.search.fusion import DEFAULT
 from capr.search.hit import Results
 from capr.search.models import NONE, Models, answer_reader
@@ -34,10 +37,15 @@ from capr.search.passages import Options, PassageSearch, same_model
 from capr.search.prepare import discoursed, encoded, prepared
 from capr.search.reader import AnswerReader
 from capr.search.rerank import Ranker
+from capr.search.strip import Strip, by_words
 
 BATCH = 256  # passages that are encoded and kept at once
+SCORERS = ("discourse", "encoder", "words", "best")
+FEW_SENTENCES = 400  # of a document, up to which an encoder reads them while somebody waits
 WITHOUT = 2000  # passages that are kept at once if they are not encoded, and documents that are removed at once
 SECONDS = 2.0  # of preparing, after which documents are kept
+LIKELY = 200  # suggestions among which those are that a part of a library mentions
+MOST_ASPECTS = 100_000  # aspects, which may be as many as there are headings
 
 Given = Document | str | os.PathLike[str]
 
@@ -104,6 +112,8 @@ class Library:
         self.vocabulary = vocabulary or Vocabulary.load()
         self.models = Models(self.path, encoder, ranker, discourse, reader)
         self._index: EmbeddedIndex | None = None
+        self._part: Part | None = None
+        self._strip = Strip()
 
     def __enter__(self) -> Library:
         return self
@@ -115,16 +125,47 @@ class Library:
 
     def close(self) -> None:
         """Lets go of the files."""
-        if self._index is not None:
+        if self._index is not None and self._part is None:
             self._index.close()
             self._index = None
 
     @property
-    def index(self) -> EmbeddedIndex:
-        """The engine."""
+    def engine(self) -> EmbeddedIndex:
+        """The engine, for what changes it or looks at all of it.
+
+        Raises:
+            CaprError: this is a part of a library, or there is none.
+        """
+        if self._part is not None:
+            raise CaprError("a part of a library cannot be changed. Fix: change the library itself.")
         if self._index is None:
             self._index = EmbeddedIndex(self.path)
         return self._index
+
+    @property
+    def index(self) -> Index:
+        """The engine, for what is read and found."""
+        return self.engine if self._part is None else self._part
+
+    def within(self, filters: Filters | Mapping[str, Any] | Iterable[str] | str | None) -> Library:
+        """The documents that pass, as a library of its own: whatever is asked of it, there are no others.
+
+        It is made at once, shares files and models with this one, and cannot be changed. Filters that are about
+        passages, such as `aspect`, make no library.
+
+        Example:
+            >>> import tempfile
+            >>> library = Library(tempfile.mkdtemp() + "/notes")
+            >>> notes = [Document(f"n{i}", "PLAN: Rest.", metadata={"patient": f"p{i}"}) for i in range(3)]
+            >>> library.add(notes).added, library.within({"patient": "p1"}).stats().documents
+            (3, 1)
+        """
+        part = copy(self)
+        part.__dict__.pop("_parser", None)  # it knows the fields of all documents
+        chosen = self._filters(filters)
+        if chosen:
+            part._part = Part(self.index, chosen)
+        return part
 
     # --- changing ---
 
@@ -154,11 +195,11 @@ class Library:
         if model is not None:
             self.models = self.models.with_discourse(model)
         self.models.check()  # or a new library would be left empty
-        if self._index is None:
+        if self._index is None and self._part is None:
             self._index = EmbeddedIndex(self.path, create=True)
         outcome = Added()
         finder = annotator(tagger, self.vocabulary)
-        with self.index.writing() as writer:
+        with self.engine.writing() as writer:
             encoder = self.models.to_add(self.index)
             if encoder is not None:
                 writer.set_encoder(encoder.identity)
@@ -236,10 +277,10 @@ class Library:
         if given and filters is not None:
             raise CaprError("ids and filters are given. Fix: name documents by their ids, or by filters.")
         removed = 0
-        with self.index.writing() as writer:
+        with self.engine.writing() as writer:
             wanted = list(dict.fromkeys(map(clean, given)))
             if filters is not None and (chosen := self._document_filters(filters)):
-                wanted = self.index.ids(chosen)
+                wanted = list(self.index.ids(chosen))
             for begin in range(0, len(wanted), WITHOUT):
                 removed += writer.remove(wanted[begin : begin + WITHOUT])
                 writer.commit()
@@ -276,7 +317,7 @@ class Library:
                 raise CaprError(f'there is nothing to encode, since the discourse model is "none". Fix: {fix}.')
             fact = "there is no discourse model, and there is no encoder to encode with"
             raise CaprError(f"{fact}. Fix: capr encode {self.path} --encoder FOLDER.")
-        with self.index.writing() as writer:
+        with self.engine.writing() as writer:
             done = encode_passages(self.index, writer, model, BATCH, on_commit) if model is not None else 0
             return done + (encode_sentences(self.index, writer, reader, BATCH, on_commit) if reader is not None else 0)
 
@@ -286,16 +327,57 @@ class Library:
         """A document, just as it was added."""
         found = self.index.document(clean(id))
         if found is None:
-            raise CaprError(f"the library has no document {id!r}. Fix: check the id; capr export lists all.")
+            raise NotThereError(f"the library has no document {id!r}. Fix: check the id; capr export lists all.")
         return found
 
     def documents(self, filters: Filters | Mapping[str, Any] | Iterable[str] | None = None) -> Iterator[Document]:
         """All documents, or those that pass the filters, in the order in which they were added."""
         return self.index.documents(self._document_filters(filters))
 
-    def stats(self) -> Stats:
-        """How much there is."""
-        return self.index.stats()
+    def passage(self, document: str, index: int) -> Stored:
+        """A passage of a document by its place there, from 0, with its mentions.
+
+        Raises:
+            CaprError: there is no such document, or it has no such passage.
+        """
+        passages = self.index.passages_in(self.document(document).id)
+        if not 0 <= index < len(passages):
+            there = f"it has {len(passages):,}, counted from 0"
+            raise NotThereError(f"the document {document!r} has no passage {index}. Fix: name one of those; {there}.")
+        return passages[index]
+
+    def passages(self, document: str) -> Sequence[Stored]:
+        """All passages of a document, with their mentions.
+
+        Raises:
+            CaprError: there is no such document.
+        """
+        return self.index.passages_in(self.document(document).id)
+
+    def ids(self, filters: Filters | Mapping[str, Any] | Iterable[str] | None = None) -> list[str]:
+        """The ids of all documents, or of those that pass the filters, in the order in which they were added."""
+        return list(self.index.ids(self._document_filters(filters)))
+
+    def stats(self, filters: Filters | Mapping[str, Any] | Iterable[str] | None = None) -> Stats:
+        """How much there is, in all or in the documents that pass the filters."""
+        return self.index.stats(self._document_filters(filters))
+
+    def facets(
+        self, filters: Filters | Mapping[str, Any] | Iterable[str] | None = None, names: Sequence[str] = FACETS
+    ) -> Facets:
+        """How many documents there are of each patient, type, source, aspect and month, among those that pass.
+
+        What is counted of a field leaves the filter of that field out, so that one sees what else could be chosen.
+        """
+        return faceted(self.index, self._document_filters(filters), names)
+
+    def patients(
+        self, typed: str = "", filters: Filters | Mapping[str, Any] | Iterable[str] | None = None
+    ) -> list[Patient]:
+        """The patients whose name begins with what was typed, with their number of documents and first and last day."""
+        wanted = clean(typed).strip().casefold()
+        found = self.index.patients(self._document_filters(filters))
+        return [one for one in found if one.patient.casefold().startswith(wanted)]
 
     def verify(self, repair: bool = False, on_progress: Callable[[int, int], None] | None = None) -> Check:
         """Compares everything with everything: texts, spans, vectors, derived indexes.
@@ -304,15 +386,29 @@ class Library:
             repair: make a derived index again that is not what it should be.
             on_progress: called with the documents checked so far and in all.
         """
-        return verify(self.index, repair, on_progress)
+        return verify(self.engine, repair, on_progress)
 
     def compact(self) -> int:
         """Frees the room of what was removed, and gives how many bytes that was."""
-        return self.index.compact()
+        return self.engine.compact()
 
-    def suggest(self, typed: str, limit: int = 10) -> list[Any]:
-        """What somebody who types may mean; see `Vocabulary.suggest`."""
-        return list(self.vocabulary.suggest(typed, limit))
+    def suggest(self, typed: str, limit: int = 10) -> list[Suggestion]:
+        """What somebody who types may mean; see `Vocabulary.suggest`.
+
+        A part of a library (`within`) knows only what its own documents mention.
+        """
+        if self._part is None:
+            return self.vocabulary.suggest(typed, limit)
+        mentioned = self.index.mentioned()
+        likely = self.vocabulary.suggest(typed, LIKELY)
+        return [one for one in likely if one.concept.code in mentioned][:limit]
+
+    def aspects(self, typed: str = "", limit: int = 10) -> list[tuple[str, int]]:
+        """The aspects that begin with what was typed, or of which a later word does, with their number of documents."""
+        wanted = clean(typed).strip().casefold()
+        known = self.index.values(ASPECT, MOST_ASPECTS)
+        found = [pair for pair in known if f" {wanted}" in f" {pair[0]}"]
+        return sorted(found, key=lambda pair: not pair[0].startswith(wanted))[: max(0, limit)]
 
     # --- searching ---
 
@@ -368,24 +464,55 @@ class Library:
             notices += passed_by_none(passing, self.index)
         return Results(tuple(hits), done, parsed.expanded, tuple(notices))
 
-    def scores(self, query: str | Query, document: str) -> Curve:
+    def scores(self, query: str | Query, document: str, *, by: str = "discourse") -> Curve:
         """How much every sentence of a document has to do with the entity and the aspect of a query.
 
         Args:
             query: an entity, an aspect, or both; or a text, of which it takes those that it finds there.
             document: its id.
+            by: what scores them: a `discourse` model, whose vectors know the document around a sentence; the `encoder`
+                of passages, which reads each sentence alone; `words`, the share of the query's words that a sentence
+                has; or `best`, the first of these that there is.
 
         Raises:
-            CaprError: there is no such document, or its sentences have no vectors.
+            CaprError: there is no such document, or nothing of that kind to score its sentences.
         """
+        if by not in SCORERS:
+            raise CaprError(f"sentences cannot be scored by {by!r}. Fix: use {', '.join(SCORERS)}.")
         whole = self.document(document)
-        discourse = self.models.discourse_to_search(self.index)
         asked = Query(clean(query)) if isinstance(query, str) else query
-        entity, aspect = pair_of(asked, self._parser.parse(asked))
+        parsed = self._parser.parse(asked)
+        entity, aspect = pair_of(asked, parsed)
         passages = self.index.passages_in(whole.id)
+        if by == "discourse" or (by == "best" and self.has_discourse):
+            return self._by_discourse(whole, entity, aspect, passages)
+        places = [stored.entry.passage for stored in passages]
+        cut = [(span, passage.heading or "") for passage in places for span in passage.sentences]
+        headings = headings_of(places)
+        mode = {"words": "lexical", "encoder": "dense"}.get(by, "hybrid")
+        encoder = self.models.to_search(self.index, mode, [])
+        if encoder is not None and (by == "encoder" or len(cut) <= FEW_SENTENCES):
+            key = digest(whole), encoder.identity.digest, self._part.filters if self._part else None
+            sentences = self._strip.by_encoder(whole, cut, encoder, (entity, aspect, parsed.text), key)
+            return Curve(whole, entity, aspect, sentences, headings, by="encoder")
+        sentences = by_words(whole, cut, self.index, (entity, aspect, parsed.text))
+        return Curve(whole, entity, aspect, sentences, headings, by="words")
+
+    @property
+    def has_discourse(self) -> bool:
+        """Whether sentences have vectors of a discourse model that can be asked."""
+        if self.index.encoder(Grain.SENTENCES) is None:
+            return False
+        try:
+            return self.models.discourse(self.index) is not None
+        except CaprError:
+            return False
+
+    def _by_discourse(self, whole: Document, entity: str, aspect: str, passages: Sequence[Stored]) -> Curve:
+        discourse = self.models.discourse_to_search(self.index)
         known = self.index.sentences([stored.number for stored in passages])
         if len(known) < len(passages):
-            fact = f"the sentences of {document!r} have no vectors yet"
+            fact = f"the sentences of {whole.id!r} have no vectors yet"
             raise CaprError(f"{fact}. Fix: capr encode {self.path}.")
         same_model(self.index, Grain.SENTENCES, discourse)
         sentences = scored(list(known.values()), discourse.query(entity, aspect))

@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cached_property, lru_cache
 from pathlib import Path
 
-from capr.documents import CaprError
+from capr.documents import CaprError, UnavailableError
 from capr.index import Discourse, Encoder, Grain, Index, OnnxEncoder
 from capr.index.discourse import load_discourse
 from capr.index.onnx import any_manifest
@@ -156,11 +156,11 @@ _shipped_ranker = lru_cache(maxsize=2)(load_ranker)
 def answer_reader(given: AnswerReader | str | os.PathLike[str] | None) -> AnswerReader:
     """The reader of answers of a folder, or the one that ships; there has to be one."""
     if given == NONE:
-        raise CaprError('there is nobody to read answers, since the reader is "none". Fix: leave that out.')
+        raise UnavailableError('there is nobody to read answers, since the reader is "none". Fix: leave that out.')
     if given is None:
         if not shipped("reader").is_dir():
             fix = "train one with capr train reader, and name its folder (--reader FOLDER, or --model)"
-            raise CaprError(f"there is no reader of answers in {shipped('reader')}. Fix: {fix}.")
+            raise UnavailableError(f"there is no reader of answers in {shipped('reader')}. Fix: {fix}.")
         return _loaded_reader(shipped("reader"))
     return _loaded_reader(Path(given)) if isinstance(given, str | os.PathLike) else given
 

@@ -223,6 +223,7 @@ class PassageSearch:
             highlights,
             {name: said[stored.number] for name, said in stages.items() if stored.number in said},
             tuple(Neighbour(near.entry.passage.span, near.entry.text) for near in around),
+            passages=stored.passages,
         )
 
 

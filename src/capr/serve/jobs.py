@@ -1,0 +1,176 @@
+"""Jobs: adds documents in the background, one job at a time, whichever worker was asked."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import logging
+import os
+import shutil
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from capr.documents import CaprError, Document, Notice, Problem, read
+from capr.search import Library
+from capr.serve.desk import PROBLEMS, Desk, Job
+from capr.serve.problems import shown
+
+log = logging.getLogger("capr")
+LOCK, FOLDER, DOCUMENTS = "jobs.lock", "jobs", "documents.jsonl"
+POLL = 1.0  # seconds after which a worker looks whether another has left something to do
+INTERRUPTED = "it was interrupted. Fix: send the same documents again; what was kept is kept, and is not done twice."
+
+
+class StoppedError(Exception):
+    """The server is asked to stop."""
+
+
+class Jobs:
+    """Runs jobs. Whoever holds the lock does so; a job that runs while nobody holds it was interrupted.
+
+    Args:
+        library: to add to.
+        desk: where jobs are known.
+    """
+
+    def __init__(self, library: Library, desk: Desk) -> None:
+        self._library, self._desk, self._folder = library, desk, library.path / FOLDER
+        self._wanted, self._stopping, self._hurrying = threading.Event(), threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._work, name="capr-jobs", daemon=True)
+        self._thread.start()
+
+    def add(self, who: str, documents: Sequence[Mapping[str, Any]], files: Mapping[str, bytes], replace: bool) -> Job:
+        """A new job, with its documents on disk."""
+        job = self._desk.new_job(who, replace, len(documents) if not files else None)
+        folder = self._folder / f"{job.id}.part"
+        folder.mkdir(mode=0o700, parents=True)
+        for name, content in files.items():
+            (folder / name).write_bytes(content)
+        if documents:
+            lines = [json.dumps(document, ensure_ascii=False) + "\n" for document in documents]
+            (folder / DOCUMENTS).write_text("".join(lines), "utf-8")
+        folder.rename(self._folder / job.id)
+        self._wanted.set()
+        return job
+
+    def job(self, id: str) -> Job:
+        """A job as it is now."""
+        job = self._desk.job(id)
+        if job.state == "running":
+            with self._locked() as mine:
+                if mine:
+                    self._interrupted()
+                    return self._desk.job(id)
+        return job
+
+    def close(self, grace: float) -> None:
+        """Lets the job that runs end; after some seconds, it is interrupted at its next step."""
+        self._stopping.set()
+        self._wanted.set()
+        self._thread.join(grace)
+        self._hurrying.set()
+        self._thread.join(5)
+
+    # --- in the thread ---
+
+    def _work(self) -> None:
+        while not self._stopping.is_set():
+            self._wanted.wait(POLL)
+            self._wanted.clear()
+            try:
+                self._run_all()
+            except Exception:
+                log.exception("a job could not be run")
+
+    def _run_all(self) -> None:
+        if not self._desk.jobs("waiting", "running"):
+            return
+        with self._locked() as mine:
+            if not mine:
+                return
+            self._interrupted()
+            while not self._stopping.is_set() and (waiting := self._desk.jobs("waiting")):
+                ready = [job for job in waiting if (self._folder / job.id).is_dir()]
+                if not ready:
+                    return  # its documents are still being written, or were lost with the process that did
+                self._run(ready[0])
+
+    @contextmanager
+    def _locked(self) -> Iterator[bool]:
+        """Whether nobody else, in this process or in another, runs a job while this lasts."""
+        descriptor = os.open(self._library.path / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            yield False
+            return
+        try:
+            yield True
+        finally:
+            os.close(descriptor)
+
+    def _interrupted(self) -> None:
+        """Says so of jobs that ran in a process that is no more; the lock is held."""
+        for job in self._desk.jobs("running"):
+            self._desk.tell(job.id, state="interrupted", problems=[*job.problems, INTERRUPTED])
+            shutil.rmtree(self._folder / job.id, ignore_errors=True)
+
+    def _run(self, job: Job) -> None:
+        problems: list[str] = []
+        count = done = 0
+        counted = {"added": 0, "replaced": 0, "unchanged": 0}
+        self._desk.tell(job.id, state="running")
+
+        def met(problem: Problem) -> None:
+            nonlocal count
+            if not isinstance(problem, Notice):
+                count += 1
+                if count <= PROBLEMS:
+                    problems.append(shown(str(problem)))
+
+        def kept(ids: Sequence[str]) -> None:
+            nonlocal done
+            done += len(ids)
+            self._desk.tell(job.id, done=done, problems=problems, more_problems=max(0, count - PROBLEMS))
+            if self._hurrying.is_set():
+                raise StoppedError
+
+        try:
+            folder = self._folder / job.id
+            outcome = self._library.add(_documents(folder, met), replace=job.replace, on_commit=kept, on_problem=met)
+            counted = {name: getattr(outcome, name) for name in counted}
+            state = "done"
+        except StoppedError:
+            state = "interrupted"
+            problems.append(INTERRUPTED)
+        except (CaprError, OSError) as error:
+            state = "failed"
+            problems.append(shown(str(error)))
+        except Exception:
+            log.exception("the job %s failed", job.id)
+            state = "failed"
+            problems.append("something went wrong inside. Fix: look into the log of the server, and report it.")
+        done = max(done, sum(counted.values()) + count) if state == "done" else done
+        total = done if job.total is None and state == "done" else job.total
+        more = max(0, count - PROBLEMS)
+        self._desk.tell(job.id, state=state, done=done, total=total, problems=problems, more_problems=more, **counted)
+        shutil.rmtree(self._folder / job.id, ignore_errors=True)
+
+
+def _documents(folder: Path, met: Callable[[Problem], None]) -> Iterator[Document]:
+    """The documents of a job: those that were sent as they are, and those of files, without the folder of the job."""
+    for path in sorted(folder.iterdir()):
+        if path.name == DOCUMENTS:
+            with path.open(encoding="utf-8") as lines:
+                yield from (Document(**json.loads(line)) for line in lines)
+            continue
+        for document in read(path, on_problem=lambda problem: met(replace(problem, file=Path(problem.file).name))):
+            metadata = {**document.metadata, "file": path.name}
+            if metadata.get("source") in (folder.name, path.name):  # nobody has said it
+                del metadata["source"]
+            yield replace(document, metadata=metadata)

@@ -1,0 +1,30 @@
+// Who is searching, and what the server can do for them.
+
+import { get, token } from "./api.js";
+import { byId } from "./dom.js";
+
+const button = byId("account");
+let known = Promise.resolve(null);
+
+/** Asks the server anew. */
+export function look() {
+  known = get("api/me").catch(() => null); // whatever is wrong, the results say so
+  known.then((me) => {
+    button.hidden = !me || me.open;
+    button.textContent = me ? `${me.name}: sign out` : "";
+    byId("masked").hidden = !me?.features?.deidentified;
+  });
+}
+
+/** Whether the server has something, such as `ask`; it is taken for granted until the server says no. */
+export const has = async (feature) => (await known)?.features?.[feature] !== false;
+
+/** Listens. */
+export function start() {
+  button.addEventListener("click", () => {
+    token.drop();
+    location.hash = "";
+    location.reload();
+  });
+  look();
+}

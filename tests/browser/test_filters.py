@@ -1,0 +1,103 @@
+"""Filters with counts, and the chips that take them away."""
+
+from playwright.sync_api import expect
+
+
+def test_a_patient_is_found_chosen_and_removed(at):
+    page = at("q=vancomycin")
+    panel = page.get_by_role("complementary", name="Filters")
+    panel.get_by_label("Find a patient").fill("p03")
+    panel.get_by_label("p03").check()
+    chip = page.get_by_role("button", name="Remove the filter Patient: p03")
+    expect(chip).to_be_visible()
+    expect(page.locator(".hit .patient").first).to_have_text("p03")
+    assert set(page.locator(".hit .patient").all_inner_texts()) == {"p03"}
+    assert "patient=p03" in page.evaluate("location.hash")
+    chip.click()
+    expect(chip).to_have_count(0)
+    assert "patient=p03" not in page.evaluate("location.hash")
+
+
+def test_counts_follow_the_other_filters(at):
+    page = at("q=pain")
+    box = page.locator('[data-filter="type"] li', has_text="Discharge summary")
+    before = int(box.locator(".count").inner_text())
+    assert before >= 20
+    page.locator('[data-filter="date"]').get_by_label("From", exact=True).fill("2025-01-01")
+    page.locator('[data-filter="date"]').get_by_label("From", exact=True).press("Tab")
+    expect(page.get_by_role("button", name="Remove the filter Date: 2025-01-01 to …")).to_be_visible()
+    expect(box.locator(".count")).not_to_have_text(str(before))
+    expect(page.locator(".hit time").first).to_be_visible()
+    assert min(page.locator(".hit time").all_inner_texts()) >= "2025-01-01"
+
+
+def test_the_histogram_takes_a_range(at):
+    page = at("q=pain")
+    drawing = page.locator(".histogram")
+    expect(drawing).to_be_visible()
+    box = drawing.bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 0.5, box["y"] + 20)
+    page.mouse.down()
+    page.mouse.move(box["x"] + box["width"] * 0.8, box["y"] + 20)
+    page.mouse.up()
+    expect(page.get_by_role("button", name="Remove the filter Date: 20")).to_be_visible()
+    begin, end = page.evaluate(
+        "[...new URLSearchParams(location.hash.slice(1))].filter(([n]) => n === 'from' || n === 'to').map(([, v]) => v)"
+    )
+    assert begin < end
+    expect(page.locator(".histogram .bar.out").first).to_be_attached()
+    expect(page.locator(".hit time").first).to_be_visible()
+    assert all(begin <= day <= end for day in page.locator(".hit time").all_inner_texts())
+
+
+def test_type_and_section(at):
+    page = at("q=stroke")
+    page.locator('[data-filter="type"]').get_by_label("Discharge summary").check()
+    expect(page.get_by_role("button", name="Remove the filter Type: Discharge summary")).to_be_visible()
+    page.locator('[data-filter="section"]').get_by_role("button", name="Show all").click()
+    page.locator('[data-filter="section"]').get_by_label("family history").check()
+    expect(page.get_by_role("button", name="Remove the filter Section: family history")).to_be_visible()
+    expect(page.locator(".hit").first).to_contain_text("stroke")
+    assert all("family history" in path.lower() for path in page.locator(".hit .facts .path").all_inner_texts())
+    page.get_by_role("button", name="Remove all").click()
+    expect(page.locator(".chip")).to_have_count(0)
+
+
+def test_hide_negated_and_family_history(at):
+    page = at("entity=stroke&aspect=")
+    page.get_by_label("Hide family history").check()
+    expect(page.get_by_role("button", name="Remove the filter Hide family history")).to_be_visible()
+    page.get_by_label("Hide negated").check()
+    expect(page.get_by_role("button", name="Remove the filter Hide negated")).to_be_visible()
+    expect(page.locator(".hit").first).to_be_visible()
+    for passage in page.locator(".hit > .passage").all():
+        marks = passage.locator(".mention.disease:has(mark.word)")
+        assert marks.count() > passage.locator(".mention.disease.family:has(mark.word)").count()
+    assert page.evaluate("new URLSearchParams(location.hash.slice(1)).getAll('without')") == ["family", "negated"]
+
+
+def test_focus_stays_on_the_filter_that_was_set(at):
+    page = at("q=pain")
+    box = page.locator('[data-filter="type"]').get_by_label("Radiology report")
+    box.focus()
+    page.keyboard.press("Space")
+    expect(page.get_by_role("button", name="Remove the filter Type: Radiology report")).to_be_visible()
+    expect(page.locator('[data-filter="type"]').get_by_label("Radiology report")).to_be_focused()
+
+
+def test_filters_without_a_query_list_the_reports(at):
+    page = at("patient=p03")
+    expect(page.get_by_role("heading", name="3 documents")).to_be_visible()
+    page.get_by_role("link", name="MRSA tricuspid valve endocarditis").last.click()
+    expect(page.locator(".report")).to_be_visible()
+
+
+def test_on_a_narrow_screen_filters_unfold(at):
+    page = at("q=pain", viewport={"width": 360, "height": 740})
+    fold = page.get_by_role("button", name="Filters", exact=True)
+    expect(fold).to_have_attribute("aria-expanded", "false")
+    expect(page.get_by_label("Hide negated")).to_be_hidden()
+    fold.click()
+    page.get_by_label("Hide negated").check()
+    expect(page.get_by_role("button", name="Filters (1)")).to_have_attribute("aria-expanded", "true")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360

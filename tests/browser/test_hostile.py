@@ -1,0 +1,65 @@
+"""A note that tries to be more than text, and characters that JavaScript counts as two."""
+
+import json
+
+from playwright.sync_api import expect
+
+ID = "hostile%2F%3Cb%3Enote%3C%2Fb%3E+%3F%23%25"
+
+
+def test_markup_in_text_title_and_metadata_is_shown_as_text(at):
+    page = at("q=colchicine+knee&patient=p99+%3Ci%3E")
+    hit = page.locator(".hit").first
+    expect(hit).to_contain_text('<script>document.title = "taken"</script>')
+    expect(hit.locator("h3")).to_have_text("<script>alert(1)</script> 😀 Gout clinic")
+    expect(hit.locator(".patient")).to_have_text("p99 <i>")
+    hit.locator("h3 a").click()
+    expect(page.locator(".report")).to_contain_text("<b>Recheck</b> uric acid.")
+    assert page.evaluate("document.querySelectorAll('main script, main img, main b, main i').length") == 0
+    assert page.title() == "Report · capr"
+
+
+def test_marks_stand_where_they_belong_behind_an_emoji(at):
+    page = at(f"q=gout&document={ID}")
+    expect(page.locator(".report")).to_be_visible()
+    marks = page.locator(".report .mention").evaluate_all("all => all.map(one => [one.textContent, one.mention.text])")
+    assert {"colchicine", "hemochromatosis", "allopurinol"} <= {shown for shown, _ in marks}
+    assert all(shown == meant for shown, meant in marks)
+
+
+def test_marks_in_a_hit_behind_an_emoji(at):
+    page = at("q=colchicine+knee&patient=p99+%3Ci%3E")
+    expect(page.locator(".hit mark.word", has_text="colchicine").first).to_have_text("colchicine")
+    marks = page.locator(".hit .mention").evaluate_all("all => all.map(one => [one.textContent, one.mention.text])")
+    assert marks
+    assert all(shown == meant for shown, meant in marks)
+
+
+def test_an_answer_behind_an_emoji(at):
+    page = at(f"document={ID}&ask=What+dose+of+allopurinol+does+he+take%3F")
+    expect(page.locator(".answer-card .answer-text").first).to_contain_text("300 mg")
+    expect(page.locator(".report .answer-mark").first).to_have_text(
+        page.locator(".answer-card .answer-text").first.inner_text()
+    )
+
+
+def test_characters_are_counted_as_the_server_counts_them(page):
+    """Every range of a text with characters of one and of two units, as Python cuts it."""
+    text = "a😀b👩‍⚕️é\u0301\U00010000z"
+    cut = [[b, e, text[b:e]] for b in range(len(text) + 1) for e in range(b, len(text) + 1)]
+    script = """async (given) => {
+      const { Text } = await import(new URL("page/offsets.js", location.href).href);
+      const [text, cut] = JSON.parse(given);
+      const one = new Text(text, 100);
+      const wrong = cut.filter(([b, e, meant]) => one.slice(b + 100, e + 100) !== meant);
+      const back = cut.filter(([b]) => one.place(one.unit(b + 100)) !== b + 100);
+      return [one.end, wrong, back];
+    }"""
+    end, wrong, back = page.evaluate(script, json.dumps([text, cut]))
+    assert (end, wrong, back) == (100 + len(text), [], [])
+
+
+def test_an_address_with_anything_in_it_is_harmless(at):
+    page = at("q=%3Cimg+src%3Dx%3E&k=1e9&at=x-y&group=%3Cb%3E&from=never&without=%00&zzz=1")
+    expect(page.locator("#results .state, #results .hit").first).to_be_visible()
+    assert page.evaluate("document.querySelectorAll('main img').length") == 0

@@ -1,0 +1,156 @@
+"""What can be done with a passage that was found."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+from playwright.sync_api import expect
+
+TUPLE = "entity=stroke&aspect=family+history"
+
+
+def test_a_negated_mention_looks_negated_and_says_why(at):
+    page = at(TUPLE)
+    mention = page.locator(".hit .mention.negated").first
+    expect(mention).to_be_visible()
+    assert mention.locator(".said").evaluate("one => getComputedStyle(one).textDecorationLine") == "line-through"
+    mention.hover()
+    tip = page.get_by_role("tooltip")
+    expect(tip).to_contain_text("negated, by “No")
+    page.mouse.move(0, 0)
+    expect(tip).to_be_hidden()
+
+
+def test_mentions_are_one_stop_of_tab_and_arrows_go_on(at):
+    page = at(TUPLE)
+    mentions = page.locator(".hit").first.locator(".passage .mention[role=button]")
+    expect(mentions.first).to_have_attribute("tabindex", "0")
+    mentions.first.focus()
+    expect(page.get_by_role("tooltip")).to_contain_text("of a relative, by “Mother”")
+    page.keyboard.press("ArrowRight")
+    expect(mentions.nth(1)).to_be_focused()
+    expect(mentions.first).to_have_attribute("tabindex", "-1")
+    expect(page.get_by_role("tooltip")).to_contain_text("atrial fibrillation (MESH:D001281)")
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("tooltip")).to_have_count(0)
+
+
+def test_why_it_ranks_here(at):
+    page = at(TUPLE)
+    first = page.locator(".hit").first
+    first.get_by_text("Why here").click()
+    for stage in ("Words", "Meaning", "Joined", "Read"):
+        expect(
+            first.locator(".why").get_by_role("row").filter(has=page.get_by_role("rowheader", name=stage))
+        ).to_contain_text("rank")
+
+
+def test_next_and_previous_passage_in_place(at):
+    page = at(TUPLE)
+    first = page.locator(".hit").first
+    first.get_by_role("button", name="Show the previous passage").click()
+    expect(first.locator(".before .neighbour")).to_contain_text("SOCIAL HISTORY")
+    first.get_by_role("button", name="Show the next passage").click()
+    expect(first.locator(".after .neighbour").first).to_contain_text("PHYSICAL EXAM")
+    first.get_by_role("button", name="Show the next passage").click()
+    expect(first.locator(".after .neighbour")).to_have_count(2)
+
+
+def test_before_the_first_passage_there_is_none(at):
+    page = at("q=%22Admission+Date%22&patient=p03")
+    first = page.locator(".hit", has_text="Admission Date").first
+    expect(first.get_by_role("button", name="Show the previous passage")).to_be_disabled()
+
+
+def test_grouped_by_patient(at):
+    page = at("q=atrial+fibrillation")
+    page.get_by_label("List by").select_option("patient")
+    expect(page.locator(".group").first).to_be_visible()
+    names = page.locator(".group-name").all_inner_texts()
+    assert len(names) == len(set(names)) >= 5
+    assert "group=patient" in page.evaluate("location.hash")
+    further = page.locator(".others > summary").first
+    further.click()
+    expect(page.locator(".others .hit").first).to_be_visible()
+
+
+def test_copied_with_its_citation(at):
+    page = at(TUPLE)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.locator(".hit").first.get_by_role("button", name="Copy the passage with its citation").click()
+    expect(page.locator("#toast")).to_contain_text("Copied")
+    copied = page.evaluate("navigator.clipboard.readText()")
+    assert copied.startswith("FAMILY HISTORY: \nMother had a stroke at 80.")
+    assert copied.endswith(
+        "p05, Discharge summary, 2025-09-11, FAMILY HISTORY (p05-2025-09-11-discharge, characters 1824 to 1941)"
+    )
+
+
+def test_copied_where_there_is_no_tls(at):
+    """On an intranet without TLS the browser has no clipboard for scripts; the old way still works."""
+    page = at(TUPLE)
+    page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+    page.locator(".hit").first.get_by_role("button", name="Copy the passage with its citation").click()
+    expect(page.locator("#toast")).to_contain_text("Copied")
+
+
+def test_exported_as_csv_and_json(at):
+    page = at(f"{TUPLE}&patient=p05")
+    for form in ("CSV", "JSON"):
+        with page.expect_download() as waiting:
+            page.get_by_role("button", name=f"Export as {form}").click()
+        download = waiting.value
+        assert download.suggested_filename.endswith(form.lower())
+        text = Path(download.path()).read_text("utf-8-sig")
+        if form == "CSV":
+            rows = list(csv.DictReader(io.StringIO(text)))
+            assert rows[0]["document"] == "p05-2025-09-11-discharge"
+        else:
+            assert json.loads(text)["hits"][0]["document"] == "p05-2025-09-11-discharge"
+
+
+def test_thumbs(at):
+    page = at(TUPLE)
+    first = page.locator(".hit").first
+    up = first.get_by_role("button", name="This passage answers", exact=True)
+    down = first.get_by_role("button", name="This passage does not answer")
+    with page.expect_request("**/api/feedback") as sent:
+        up.click()
+    body = sent.value.post_data_json
+    assert (body["entity"], body["aspect"], body["answers"]) == ("stroke", "family history", True)
+    assert (body["document"], body["begin"], body["end"]) == ("p05-2025-09-11-discharge", 1824, 1941)
+    expect(up).to_have_attribute("aria-pressed", "true")
+    down.click()
+    expect(down).to_have_attribute("aria-pressed", "true")
+    expect(up).to_have_attribute("aria-pressed", "false")
+    down.click()
+    expect(page.locator("#toast")).to_have_text("Taken back.")
+    expect(down).to_have_attribute("aria-pressed", "false")
+
+
+def test_a_saved_search_is_opened_and_deleted(at):
+    page = at(f"{TUPLE}&group=patient")
+    expect(page.locator(".hit").first).to_be_visible()
+    page.get_by_role("button", name="Save search").click()
+    dialog = page.get_by_role("dialog", name="Saved searches")
+    dialog.get_by_label("Name of this search").fill("Strokes in families")
+    dialog.get_by_role("button", name="Save this search").click()
+    link = dialog.get_by_role("link", name="Strokes in families")
+    expect(link).to_be_visible()
+    page.keyboard.press("Escape")
+    page.locator("#home").click()
+    expect(page.locator(".examples")).to_be_visible()
+    page.get_by_role("button", name="Saved searches").click()
+    link.click()
+    expect(page.locator(".group").first).to_be_visible()
+    expect(page.get_by_role("combobox", name="Entity")).to_have_value("stroke")
+    page.get_by_role("button", name="Saved searches").click()
+    dialog.get_by_role("button", name="Delete Strokes in families").click()
+    expect(link).to_have_count(0)
+
+
+def test_the_patient_of_a_hit_narrows_the_search(at):
+    page = at(TUPLE)
+    page.locator(".hit").first.get_by_role("button", name="Patient p05").click()
+    expect(page.get_by_role("button", name="Remove the filter Patient: p05")).to_be_visible()

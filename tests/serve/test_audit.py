@@ -1,0 +1,212 @@
+"""The audit trail: complete, on disk before the reply, rotated, shared by processes, and without it no reply."""
+
+import asyncio
+import errno
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+from served import problem
+
+from capr.cli import app
+from capr.documents import CaprError
+from capr.serve.audit import Audit, Record, entries
+
+
+def line(number, **more):
+    return json.dumps({"time": "2024-03-18T09:30:00.000+00:00", "number": number, **more}).encode() + b"\n"
+
+
+def test_reads_are_told(client, tokens, trail):
+    holder = client.with_token(tokens(name="Dr. Ames"))
+    holder.search("lasix", filters={"patient": ["A", "B"]}, without=["negated"])
+    holder.get("/api/documents/a1")
+    holder.post("/api/ask", json={"question": "40 mg?", "document": "a2"})
+    holder.post("/api/documents/a1/scores", json={"entity": "asthma"})
+    holder.get("/api/patients")
+    search, document, ask, scores, patients = trail()
+    assert search["who"] == "Dr. Ames"
+    assert search["token"]
+    assert search["address"] == "127.0.0.1"
+    assert search["time"].startswith("20")
+    assert search["seconds"] >= 0
+    assert (search["method"], search["route"], search["status"]) == ("POST", "/api/search", 200)
+    assert search["query"] == {"query": "lasix"}
+    assert search["filters"] == {"patient": ["A", "B"], "without": ["negated"]}
+    assert set(search["documents"]) == {"a2", "b1"}
+    assert (document["route"], document["documents"]) == ("/api/documents/{id:path}", ["a1"])
+    assert (ask["query"], ask["filters"], ask["documents"]) == ({"question": "40 mg?"}, {"document": "a2"}, ["a2"])
+    assert (scores["query"], scores["documents"]) == ({"entity": "asthma"}, ["a1"])
+    assert patients["patients"] == ["A", "B", "C"]
+
+
+def test_changes_and_refusals_are_told(client, tokens, trail):
+    writer = client.with_token(tokens("writer", name="w"))
+    writer.delete("/api/documents/c1")
+    client.get("/api/me")
+    client.with_token("capr_wrong").get("/api/documents/b1")
+    writer.get("/api/feedback/export")
+    writer.get("/api/documents/none")
+    told = [(one["who"], one["method"], one["status"]) for one in trail()]
+    assert told == [("w", "DELETE", 200), ("", "GET", 401), ("", "GET", 401), ("w", "GET", 403), ("w", "GET", 404)]
+    assert trail()[0]["documents"] == ["c1"]
+
+
+def test_what_holds_nothing_of_the_library_is_not_told(client, folder):
+    for path in ("/", "/health", "/ready", "/page/none.js"):
+        client.get(path)
+    assert not (folder / "audit" / "audit.jsonl").exists()
+
+
+def test_queries_can_be_hashed(serve, trail, folder):
+    client = serve(audit_queries="hash")
+    for query in ("lasix", "lasix", "gout"):
+        client.search(query, filters={"patient": "A"})
+    first, second, third = (one["query"]["query"] for one in trail())
+    assert first == second != third
+    assert first.startswith("hmac-sha256:")
+    assert "lasix" not in (folder / "audit" / "audit.jsonl").read_text()
+    assert trail()[0]["filters"] == {"patient": "A"}
+    assert (folder / "audit" / "key").stat().st_mode & 0o077 == 0
+
+
+def test_the_line_is_on_disk_before_the_reply_leaves(client, trail, monkeypatch):
+    seen = []
+    synced = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda descriptor: (seen.append("synced"), synced(descriptor)))
+    sent = client.server.audit.append
+
+    def append(lines):
+        sent(lines)
+        seen.append("written")
+
+    client.server.audit.append = append
+    client.search("lasix")
+    assert seen[0] == "synced"
+    assert "written" in seen
+    assert len(trail()) == 1
+
+
+def test_without_a_trail_there_is_no_reply(client, trail, monkeypatch):
+    def full(lines):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(client.server.audit, "append", full)
+    for reply in (client.post("/api/search", json={"query": "lasix"}), client.get("/api/documents/a1")):
+        told = problem(reply, 503)
+        assert "audit trail" in told["detail"]
+        assert "Lasix" not in reply.text
+        assert reply.headers["retry-after"]
+        assert reply.headers["x-content-type-options"] == "nosniff"
+    monkeypatch.undo()
+    assert client.search("lasix")["hits"]
+    assert "capr_audit_failures_total 2" in client.get("/metrics").text
+
+
+def test_a_folder_that_cannot_be_written(folder, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(CaprError, match="cannot be written"):
+        Audit(tmp_path / "file")
+
+
+@pytest.mark.parametrize("size", [1, 500, 10**6])
+def test_rotation_by_size_loses_nothing(tmp_path, size):
+    audit = Audit(tmp_path / "audit", size=size, days=10**6)
+    for number in range(50):
+        audit.append(line(number))
+    audit.close()
+    assert [one["number"] for one in entries(tmp_path / "audit")] == list(range(50))
+    files = list((tmp_path / "audit").glob("audit-*.jsonl"))
+    assert len(files) == {1: 49, 10**6: 0}.get(size, len(files))
+    assert all(file.stat().st_size < size + 200 for file in files)
+
+
+def test_rotation_by_age(tmp_path):
+    audit = Audit(tmp_path / "audit", days=1)
+    audit.append(line(0))  # of long ago
+    audit.append(line(1))
+    audit.close()
+    assert len(list((tmp_path / "audit").glob("audit-*.jsonl"))) == 1
+    assert [one["number"] for one in entries(tmp_path / "audit")] == [0, 1]
+
+
+WRITER = """
+import sys
+from pathlib import Path
+from capr.serve.audit import Audit
+audit = Audit(Path(sys.argv[1]), size=4000)
+for number in range(200):
+    audit.append(b'{"time": "2024", "who": "%s", "number": %d}\\n' % (sys.argv[2].encode(), number))
+"""
+
+
+def test_several_processes_write_at_once(tmp_path):
+    writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path / "audit"), name]) for name in "abc"]
+    assert [writer.wait() for writer in writers] == [0, 0, 0]
+    found = list(entries(tmp_path / "audit"))
+    assert len(found) == 600
+    for name in "abc":
+        assert [one["number"] for one in found if one["who"] == name] == list(range(200))
+    assert len(list((tmp_path / "audit").glob("audit-*.jsonl"))) > 3
+
+
+def test_a_torn_line_takes_no_other_with_it(tmp_path):
+    audit = Audit(tmp_path / "audit", days=10**6)
+    audit.append(line(0))
+    with (tmp_path / "audit" / "audit.jsonl").open("ab") as file:
+        file.write(b'{"time": "20')  # a process was killed
+    audit.append(line(1))
+    audit.close()
+    first, torn, second = entries(tmp_path / "audit", document="")
+    assert (first["number"], second["number"]) == (0, 1)
+    assert torn == {"damaged": "audit.jsonl, line 2"}
+
+
+def test_requests_at_the_same_time_share_a_wait_for_the_disk(tmp_path, monkeypatch):
+    count = 0
+    synced = os.fsync
+
+    def fsync(descriptor):
+        nonlocal count
+        count += 1
+        time.sleep(0.01)
+        synced(descriptor)
+
+    async def write():
+        audit = Audit(tmp_path / "audit")
+        monkeypatch.setattr(os, "fsync", fsync)
+        await asyncio.gather(*(audit.write(audit.line(Record(), time="2024", number=i)) for i in range(100)))
+        monkeypatch.undo()
+        audit.close()
+
+    asyncio.run(write())
+    assert len(list(entries(tmp_path / "audit"))) == 100
+    assert count < 20
+
+
+def test_the_command_reads_it(client, tokens, folder, capsys, monkeypatch):
+    anna, bert = (client.with_token(tokens(name=name)) for name in ("anna", "bert"))
+    anna.get("/api/documents/a1")
+    bert.search("lasix")
+    bert.get("/api/documents/a1")
+
+    def audit(*arguments):
+        monkeypatch.setattr(sys, "argv", ["capr", "audit", str(folder), *arguments])
+        with pytest.raises(SystemExit):
+            app()
+        return capsys.readouterr().out.splitlines()
+
+    assert len(audit()) == 3
+    assert "anna  GET /api/documents/{id:path}  200  -> a1" in audit()[0]
+    assert [json.loads(one)["who"] for one in audit("--json", "--document", "a1")] == ["anna", "bert"]
+    assert len(audit("--who", "bert")) == 2
+    assert audit("--since", "2999") == []
+    assert len(audit("--since", "2020-01-01")) == 3
+
+
+def test_there_is_no_trail(tmp_path):
+    with pytest.raises(CaprError, match="no audit trail"):
+        list(entries(tmp_path / "none"))

@@ -1,0 +1,168 @@
+"""De-identification: no name leaves, no offset moves."""
+
+import gzip
+import json
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from served import Client, wait
+
+from capr.documents import CaprError, Span
+from capr.serve.deidentify import HIDDEN, Rules, deidentifier, masked, masked_metadata
+
+NOTE = {
+    "id": "d1",
+    "title": "Letter to Dr. Okafor of 3/18/2024",
+    "text": (
+        "Dr. Okafor Clinic 2024:\nSeen 2024-03-18 by Wilma Stratmore for Mr. Vance (MRN: 4471902, tel. (617) 555-0134, "
+        "v.vance@mail.example).\n\nFAMILY HISTORY: Stratmore notes that his father, seen March 3, 2020, had asthma.\n\n"
+        "PLAN: Lasix 40 mg. Vance's wife calls +44 20 7946 0958."
+    ),
+    "metadata": {
+        "patient": "V7", "patient_name": "Albert Vance", "author": "Wilma Stratmore, MD", "date": "2024-03-18",
+        "mrn": "4471902", "born": 1950, "type": "Letter",
+    },
+}  # fmt: skip
+NAMES = (
+    "Okafor",
+    "Stratmore",
+    "Vance",
+    "Wilma",
+    "Albert",
+    "4471902",
+    "555-0134",
+    "mail.example",
+    "7946",
+    "2024-03-18",
+    "3/18/2024",
+    "March 3",
+)
+
+
+@pytest.fixture
+def client(serve):
+    client = serve(deidentify="rules")
+    job = client.post("/api/documents", json={"documents": [NOTE]}).json()["job"]
+    assert wait(client, job)["added"] == 1
+    return client
+
+
+def hidden(reply):
+    assert reply.status_code < 300, reply.text
+    for name in NAMES:
+        assert name.lower() not in reply.text.lower(), (name, reply.text)
+    return reply
+
+
+def test_nothing_that_leaves_names_anybody(client):
+    asked = {"query": "lasix asthma seen", "filters": {"patient": "V7"}, "neighbours": 2, "k": 20}
+    found = hidden(client.post("/api/search", json=asked)).json()
+    assert found["hits"]
+    hidden(client.post("/api/search", json={**asked, "group": "document"}))
+    hidden(client.post("/api/export", json={**asked, "format": "csv"}))
+    hidden(client.post("/api/export", json={**asked, "format": "json"}))
+    hidden(client.get("/api/documents/d1"))
+    for index in range(client.get("/api/documents/d1").json()["passages"][-1]["index"] + 1):
+        hidden(client.get(f"/api/documents/d1/passages/{index}"))
+    hidden(client.get("/api/documents?patient=V7"))
+    body = {"question": "Stratmore/Vance/40 mg/asthma?", "document": "d1", "top": 20}
+    answers = client.post("/api/ask", json=body).json()
+    assert len(answers["answers"]) > 2
+    assert not any(name in json.dumps(answers["answers"]) for name in NAMES)
+    hidden(client.post("/api/documents/d1/scores", json={"query": "asthma"}))
+    hidden(client.post("/api/facets", json={"filters": {"patient": "V7"}}))
+    hidden(client.get("/api/aspects?k=100"))
+    hidden(client.get("/api/patients?typed=V"))
+    body = {"query": "lasix", "document": "d1", "begin": 0, "end": len(NOTE["text"]), "answers": True}
+    assert client.post("/api/feedback", json=body).status_code == 201
+    pairs = client.get("/api/feedback/export").content
+    assert not any(name in gzip.decompress(pairs).decode() for name in NAMES)
+    assert client.get("/api/me").json()["features"]["deidentified"]
+
+
+def test_every_offset_still_fits(client):
+    whole = client.get("/api/documents/d1").json()
+    assert len(whole["text"]) == len(NOTE["text"])
+    for mine, theirs in zip(whole["text"], NOTE["text"], strict=True):
+        assert mine in (theirs, HIDDEN)
+    assert "Lasix 40 mg" in whole["text"]
+    for mention in whole["mentions"]:
+        assert mention["text"] == whole["text"][mention["begin"] : mention["end"]]
+    for hit in client.hits("asthma lasix", filters={"patient": "V7"}):
+        for part in (hit, *hit["sentences"], *hit["mentions"]):
+            assert part["text"] == whole["text"][part["begin"] : part["end"]]
+
+
+def test_what_is_hidden_is_not_highlighted(client):
+    for hit in client.hits("Stratmore Vance asthma", filters={"patient": "V7"}):
+        words = [NOTE["text"][begin:end] for begin, end in hit["highlights"]]
+        assert not {"Stratmore", "Vance"} & set(words)
+
+
+def test_metadata():
+    found = masked_metadata(NOTE["metadata"], Rules())
+    assert found["patient"] == "V7"
+    assert found["type"] == "Letter"
+    assert found["date"] == "2024██████"
+    assert found["author"] == "█████ ██████████ ██"
+    assert set(found["mrn"]) == {HIDDEN}
+    assert masked_metadata({"x": {"name": ["Ann"], "n": None, "b": True}}, Rules()) == {
+        "x": {"name": ["███"], "n": None, "b": True}
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["2024-03-18", "18/03/2024", "3/18/24", "18.3.2024", "March 18, 2024", "18 March 2024", "Mar 2024", "18th of", "617-555-0134",
+     "617.555.0134", "(617) 555-0134", "+1 617 555 0134", "MRN 4471902", "MRN#: A-447190", "medical record number: 447190",
+     "Dr. Ames", "Mrs Lee", "Prof. van", "a.b-c@d.example.org", "123-45-6789"],
+)  # fmt: skip
+def test_rules(text):
+    found = masked(f"On {text}, seen", Rules().find(f"On {text}, seen", {}))
+    wanted = text not in ("18th of", "Prof. van")
+    assert (HIDDEN in found) == wanted, found
+    if wanted:
+        assert not re.search(r"\d", found)
+
+
+@pytest.mark.parametrize(
+    "text", ["BP 120/80, HR 72", "1.5 mg", "Lasix 40 mg", "WBC 11.2", "T 38.5", "5/5 strength", "in May we"]
+)
+def test_what_no_rule_hides(text):
+    assert masked(text, Rules().find(text, {})) == text
+
+
+@given(st.text(), st.lists(st.tuples(st.integers(-5, 50), st.integers(-5, 50))))
+def test_masking_keeps_the_length(text, spans):
+    found = masked(text, [Span(*span) for span in spans])
+    assert len(found) == len(text)
+    assert all(mine in (theirs, HIDDEN) for mine, theirs in zip(found, text, strict=True))
+
+
+@given(st.text(max_size=200))
+def test_rules_take_any_text(text):
+    for span in Rules().find(text, {"author": text, "name": [text]}):
+        assert 0 <= span.begin <= span.end <= len(text)
+
+
+def test_one_of_your_own(serve, tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text(
+        "from capr import Span\nclass Mine:\n    def find(self, text, metadata):\n"
+        "        at = text.find('Lasix')\n        return [Span(at, at + 5)] if at >= 0 else []\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    client = serve(deidentify="mine:Mine")
+    assert isinstance(client, Client)
+    assert client.get("/api/documents/a2").json()["text"] == "PLAN: █████ 40 mg daily."
+
+
+@pytest.mark.parametrize("given", ["none:None", "capr", "json:dumps", "capr.nothing:X"])
+def test_one_that_is_none(given):
+    with pytest.raises(CaprError, match="Fix"):
+        deidentifier(given)
+
+
+def test_it_is_off_unless_asked_for(serve):
+    assert "Stratmore" in json.dumps(serve().get("/api/documents/a1").json())

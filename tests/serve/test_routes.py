@@ -1,0 +1,228 @@
+"""Each route gives what the library gives."""
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+from served import DOCUMENTS, problem, wait
+
+from capr.annotate import Query
+from capr.search import Library
+
+TEXTS = {document.id: document.text for document in DOCUMENTS}
+
+
+def test_searching_is_what_the_library_finds(client, folder):
+    with Library(folder, encoder="none", ranker="none") as library:
+        for asked, body in [
+            (Query("lasix daily"), {"query": "lasix daily"}),
+            (Query(entity="asthma", aspect="family history"), {"entity": "asthma", "aspect": "family history"}),
+        ]:
+            expected = json.loads(json.dumps(library.search(asked, 3).as_json()))
+            found = client.search(**body, k=3)
+            assert found.pop("took") >= 0
+            assert found == expected
+            assert found["hits"]
+
+
+def test_hits_are_exact(client):
+    for hit in client.hits("asthma gout lasix plan", neighbours=1):
+        text = TEXTS[hit["document"]]
+        assert hit["text"] == text[hit["begin"] : hit["end"]]
+        assert 0 <= hit["index"] < hit["passages"]
+        for part in (*hit["sentences"], *hit["mentions"], *hit.get("neighbours", ())):
+            assert part["text"] == text[part["begin"] : part["end"]]
+        for mention in hit["mentions"]:
+            for cue in mention["cues"].values():
+                assert cue["begin"] is None or cue["text"].lower() == text[cue["begin"] : cue["end"]].lower()
+
+
+def test_the_cue_of_a_negated_mention(client):
+    (hit,) = client.hits("gout", filters={"patient": "A"})
+    (gout,) = [one for one in hit["mentions"] if one["text"] == "gout"]
+    assert gout["negated"]
+    assert gout["cues"]["negated"]["text"] == "No"
+    assert client.documents_of("gout", filters={"patient": "A"}, without=["negated"]) == []
+
+
+def test_options_of_a_search(client):
+    assert set(client.documents_of("lasix", filters={"patient": ["A", "B"]})) == {"a2", "b1"}
+    assert set(client.documents_of("lasix", filters={"patient!": "A"})) == {"b1", "c1"}
+    assert client.documents_of("lasix", filters={"date": "2024-01-01..2024-12-31"}) == ["b1"]
+    assert len(client.hits("lasix", k=1)) == 1
+    groups = client.hits("plan lasix", group="patient")
+    assert len({hit["group"] for hit in groups}) == len(groups) == 3
+    assert "stages" not in client.hits("lasix", explain=False)[0]
+    assert client.search("lasix", mode="lexical")["mode"] == "lexical"
+
+
+def test_asking(client):
+    answers = client.post("/api/ask", json={"question": "40 mg?", "filters": {"patient": "A"}}).json()
+    assert answers["found"]
+    (best, *_) = answers["answers"]
+    assert (best["document"], best["text"]) == ("a2", TEXTS["a2"][best["begin"] : best["end"]])
+    of_one = client.post("/api/ask", json={"question": "40 mg?", "document": "b1"}).json()
+    assert not of_one["found"]
+
+
+def test_asking_without_a_reader(folder, serve):
+    told = problem(serve(reader="none").post("/api/ask", json={"question": "dose?"}), 503)
+    assert "reader" in told["detail"]
+
+
+def test_the_list_of_documents(client):
+    found = client.get("/api/documents?limit=2&offset=1").json()
+    assert [one["id"] for one in found["documents"]] == ["a2", "b1"]
+    assert found["total"] == 6
+    assert "text" not in found["documents"][0]
+    assert client.get("/api/documents?patient=A&type=Note").json()["documents"][0]["id"] == "a2"
+    assert client.get("/api/documents?patient=A&patient=C").json()["total"] == 3
+
+
+def test_a_document(client):
+    found = client.get("/api/documents/a1").json()
+    text = found["text"]
+    assert text == TEXTS["a1"]
+    assert [text[s["begin"] : s["end"]].split(":")[0] for s in found["sections"]] == ["FAMILY HISTORY", "PLAN"]
+    assert [one["index"] for one in found["passages"]] == [0, 1]
+    assert [text[begin:end] for begin, end in found["sentences"]][-1].startswith("PLAN: Start aspirin")
+    father = next(one for one in found["mentions"] if one["text"] == "asthma")
+    assert father["family"]
+    assert father["cues"]["family"]
+    for mention in found["mentions"]:
+        assert mention["text"] == text[mention["begin"] : mention["end"]]
+
+
+@pytest.mark.parametrize("address", ["b%2F2%20%3F%23%25", "b/2%20%3F%23%25"])
+def test_an_id_may_have_any_character(client, address):
+    assert client.get(f"/api/documents/{address}").json()["id"] == "b/2 ?#%"
+    assert client.get(f"/api/documents/{address}/passages/0").json()["text"] == "PLAN: Weigh daily."
+    scores = client.post(f"/api/documents/{address}/scores", json={"query": "weigh"}).json()
+    assert scores["document"] == "b/2 ?#%"
+
+
+def test_a_passage(client):
+    found = client.get("/api/documents/a1/passages/1").json()
+    assert (found["index"], found["passages"], found["headings"], found["aspect"]) == (1, 2, ["PLAN"], "plan")
+    assert found["text"] == TEXTS["a1"][found["begin"] : found["end"]]
+    assert "aspirin" in [mention["text"] for mention in found["mentions"]]
+    problem(client.get("/api/documents/a1/passages/2"), 404)
+    problem(client.get("/api/documents/a1/passages/-1"), 422)
+
+
+def test_scores_of_sentences(client):
+    found = client.post("/api/documents/a1/scores", json={"entity": "asthma", "aspect": "family history"}).json()
+    assert found["by"] == "words"
+    best = max(found["sentences"], key=lambda one: one["both"])
+    assert "asthma" in TEXTS["a1"][best["begin"] : best["end"]]
+    assert [one["heading"] for one in found["headings"]] == ["FAMILY HISTORY", "PLAN"]
+
+
+def test_facets(client):
+    found = client.post("/api/facets", json={"filters": {"patient": "A"}}).json()
+    assert found["documents"] == 2
+    assert found["type"] == [{"value": "Letter", "count": 1}, {"value": "Note", "count": 1}]
+    assert {one["value"]: one["count"] for one in found["patient"]} == {"A": 2, "B": 2, "C": 1}
+    assert found["dates"] == [{"month": "2023-01", "count": 1}, {"month": "2024-03", "count": 1}]
+    assert found["more"] == {"patient": 0, "type": 0, "source": 0, "aspect": 0}
+    assert client.post("/api/facets", json={}).json()["undated"] == 2
+
+
+def test_patients(client):
+    found = client.get("/api/patients").json()
+    assert found["total"] == 3
+    assert found["patients"][0] == {"patient": "A", "documents": 2, "first": "2023-01-01", "last": "2024-03-05"}
+    assert client.get("/api/patients?typed=b").json()["patients"][0]["patient"] == "B"
+    assert client.get("/api/patients?offset=1&limit=1").json()["patients"][0]["patient"] == "B"
+
+
+def test_completion(client):
+    (found,) = client.get("/api/suggest", params={"typed": "hart att"}).json()["suggestions"]
+    assert found["name"] == "heart attack"
+    assert found["concept"]["code"] == "MESH:D009203"
+    assert client.get("/api/suggest").json() == {"suggestions": []}
+    (aspect,) = client.get("/api/aspects?typed=fam").json()["aspects"]
+    assert (aspect["name"], aspect["documents"]) == ("family history", 1)
+    assert client.get("/api/aspects").json()["aspects"][0]["name"] == "plan"
+
+
+def test_stats_and_me(client):
+    found = client.get("/api/stats").json()
+    assert (found["documents"], found["patients"]) == (6, 3)
+    me = client.get("/api/me").json()
+    assert (me["name"], me["role"], me["open"], me["restrictions"]) == ("local", "admin", True, {})
+    assert me["features"] == {"ask": True, "scores": "words", "deidentified": False}
+
+
+def test_saved_searches(client):
+    made = client.post("/api/saved", json={"name": "Lasix", "address": "query=lasix"})
+    assert made.status_code == 201
+    assert client.get("/api/saved").json()["saved"] == [made.json()]
+    assert client.delete(f"/api/saved/{made.json()['id']}").status_code == 204
+    assert client.get("/api/saved").json() == {"saved": []}
+    problem(client.delete("/api/saved/none"), 404)
+
+
+def test_exports(client):
+    reply = client.post("/api/export", json={"query": "lasix", "format": "csv"})
+    assert reply.headers["content-disposition"] == 'attachment; filename="capr-hits.csv"'
+    rows = list(csv.DictReader(io.StringIO(reply.content.decode("utf-8-sig"))))
+    assert [row["document"] for row in rows] == client.documents_of("lasix")
+    row = next(row for row in rows if row["document"] == "b1")
+    assert row["citation"] == f"Secret visit of B, Letter, B, 2024-03-09, b1 [{row['begin']}, {row['end']})"
+    assert row["text"] == TEXTS["b1"][int(row["begin"]) : int(row["end"])]
+    found = client.post("/api/export", json={"query": "lasix", "format": "json", "group": "patient"}).json()
+    assert all(hit["citation"] for hit in found["hits"])
+
+
+def test_a_cell_is_not_computed(client, folder, serve):
+    body = {"documents": [{"id": "=1+1", "text": "=HYPERLINK(1) cachexia"}]}
+    job = client.post("/api/documents", json=body).json()["job"]
+    assert wait(client, job)["state"] == "done", wait(client, job)
+    text = client.post("/api/export", json={"query": "cachexia"}).content.decode("utf-8-sig")
+    assert "'=HYPERLINK" in text
+    assert "'=1+1" in text
+
+
+def test_health_readiness_and_metrics(client):
+    assert client.get("/health").json() == {"status": "alive"}
+    assert client.get("/ready").json() == {"status": "ready"}
+    client.search("lasix")
+    client.get("/api/documents/none")
+    text = client.get("/metrics").text
+    assert 'capr_requests_total{method="POST",route="/api/search",status="200"} 1' in text
+    assert 'capr_requests_total{method="GET",route="/api/documents/{id:path}",status="404"} 1' in text
+    assert 'capr_request_seconds_bucket{method="POST",route="/api/search",le="+Inf"} 1' in text
+    assert "capr_resident_bytes" in text
+    assert "none" not in text
+
+
+def test_every_route_is_in_the_documentation(client):
+    page = (Path(__file__).parents[2] / "docs" / "serving.md").read_text("utf-8")
+    for path in client.get("/api/openapi.json").json()["paths"]:
+        assert path in page
+
+
+def test_the_description_has_examples(client):
+    document = client.get("/api/openapi.json").json()
+    assert document["info"]["title"] == "capr"
+    operations = [(p, m, o) for p, methods in document["paths"].items() for m, o in methods.items()]
+    assert len(operations) >= 22
+    for path, method, operation in operations:
+        good = [reply for status, reply in operation["responses"].items() if status.startswith("2")]
+        assert operation["summary"]
+        assert good, (path, method)
+        for reply in good:
+            for media, content in reply.get("content", {}).items():
+                assert media in ("application/gzip", "text/csv") or "example" in content or path.endswith("export"), (
+                    path
+                )
+        if path.startswith("/api"):
+            assert {"401", "403", "422", "429", "503"} <= operation["responses"].keys()
+            assert operation["security"]
+    bodies = document["components"]["schemas"]
+    assert all(
+        bodies[name]["examples"] for name in ("SearchBody", "AskBody", "FacetsBody", "SavedBody", "FeedbackBody")
+    )
