@@ -79,6 +79,5 @@ clean:
 
 .venv/browser: pyproject.toml | .venv/bin/python
 	@echo "Installing what the tests of the page need into .venv ..."
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[serve,test]' \
-	  'playwright>=1.49' 'axe-playwright-python>=0.1.4'
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[browser]'
 	@touch $@
