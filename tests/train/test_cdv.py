@@ -15,7 +15,7 @@ from capr.cli import typer_app
 from capr.cli.train_cdv import _described
 from capr.documents import Annotation, CaprError, Document, Span
 from capr.index import arrays
-from capr.index.discourse import is_discourse, load_discourse
+from capr.index.discourse import codes, is_discourse, load_discourse
 from capr.index.subwords import read_glove, words_of
 from capr.models.cdv import Sizes
 from capr.search.models import shipped
@@ -23,6 +23,7 @@ from capr.supervise.labels import Labeller
 from capr.train.cdv import Sources, _features, train
 from capr.train.cdv_loop import Targets, Wanted, balances
 from capr.train.cdv_recipe import OURS, PAPER
+from capr.train.cdv_spaces import Described, train_codes
 from capr.train.discourses import Discourses, Lesson
 from capr.train.loop import Schedule
 
@@ -273,6 +274,18 @@ def test_the_recipe_of_the_paper(world, tmp_path):
     assert np.linalg.norm(unseen) == pytest.approx(0.5**0.5, abs=1e-5)
     assert not np.allclose(known, unseen)
     assert model.sentences(Document("x", "Gout hurts. It swells."))[1].shape == (2, 32)
+
+
+def test_the_space_of_codes_tells_aspects_apart_of_which_one_is_frequent(world, tmp_path):
+    words = read_glove(world / "glove.txt")
+    known = DISEASES[:6]
+    often = {word: 60 if number == 0 else 6 for number, word in enumerate(known)}
+    described = [Described(f"{word} {word}", (word,), (word,)) for word, count in often.items() for _ in range(count)]
+    train_codes(described, words, tmp_path, "aspects", 16, epochs=120, balanced=True)
+    vectors = codes(tmp_path, words, "aspects").vectors(known)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    alike = (vectors @ vectors.T)[~np.eye(len(known), dtype=bool)]
+    assert alike.mean() < 0.3  # 0.43 if frequent codes, or bits that no code has, are learned as well
 
 
 @pytest.mark.parametrize(

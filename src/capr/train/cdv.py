@@ -187,7 +187,7 @@ def _spaces(
         described = cdv_spaces.entities(discourses, sources.descriptions) if entity else cdv_spaces.aspects(discourses)
         cdv_spaces.train_codes(
             described, words, out, kind, recipe.dimensions, recipe.dense, seed=schedule.seed,
-            device=schedule.device, progress=partial(told, kind),
+            device=schedule.device, progress=partial(told, kind), balanced=not entity,
         )  # fmt: skip
     return codes(out, words, "entities"), codes(out, words, "aspects")
 

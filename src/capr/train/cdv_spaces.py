@@ -7,6 +7,7 @@ sentences under a heading, predict the Bloom code of the one and of the words of
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -22,7 +23,7 @@ from capr.index import arrays
 from capr.index.onnx import Floats
 from capr.index.spaces import unit
 from capr.index.subwords import Subwords, words_of
-from capr.models.codes import CodeNetwork, Embedding, bloom, bp_mll
+from capr.models.codes import BITS, CodeNetwork, Embedding, bloom, bp_mll
 from capr.supervise.labels import OVERVIEW
 from capr.train.discourses import Discourses
 from capr.train.export import export_whole
@@ -78,8 +79,13 @@ def aspects(discourses: Discourses) -> list[Described]:
 def train_codes(
     described: Sequence[Described], words: Subwords, out: Path, kind: str, size: int = 128, dense: bool = True,
     epochs: int = 5, seed: int = 1, device: str = "cpu", progress: Callable[[Report], None] = lambda report: None,
+    balanced: bool = False,
 ) -> None:  # fmt: skip
     """Writes `KIND.onnx`, the network, and `KIND.npz`, the mean embedding of each key that it knows.
+
+    Only bits that some code has are learned. The paper's 15,000 headings have all 1,024; where there are few codes, the
+    bits of none press every output down until all embeddings are saturated, and alike. Frequent codes do the same,
+    unless they are `balanced`: then an epoch has as many texts, but of each code about the same number.
 
     Raises:
         CaprError: nothing is described.
@@ -93,17 +99,21 @@ def train_codes(
         if weight.ndim > 1 and "lstm" not in name:
             nn.init.xavier_uniform_(weight)
     codes = {coded: bloom(list(coded)) for coded in {one.coded for one in texts}}
+    used = torch.stack(list(codes.values())).any(0) if len(codes) > 1 else torch.ones(BITS, dtype=torch.bool)
+    often = Counter(one.coded for one in texts)
+    weights = [1 / often[one.coded] for one in texts]
     optimizer = torch.optim.Adam(model.parameters(), RATE, weight_decay=1e-5)
     each = -(-len(texts) // BATCH)
     for epoch in range(epochs):
-        random.Random(f"{seed} {kind} {epoch}").shuffle(texts)
+        draw = random.Random(f"{seed} {kind} {epoch}")
+        epoch_texts = draw.choices(texts, weights, k=len(texts)) if balanced else draw.sample(texts, len(texts))
         for group in optimizer.param_groups:
             group["lr"] = RATE * FALLING**epoch
         model.train()
         for place in range(each):
-            some = texts[place * BATCH : (place + 1) * BATCH]
-            outputs = model(*_read(some, words, device))
-            loss = bp_mll(outputs, torch.stack([codes[one.coded] for one in some]).to(device))
+            some = epoch_texts[place * BATCH : (place + 1) * BATCH]
+            outputs = model(*_read(some, words, device))[:, used]
+            loss = bp_mll(outputs, torch.stack([codes[one.coded] for one in some])[:, used].to(device))
             loss.backward()
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
