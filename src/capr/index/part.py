@@ -27,7 +27,7 @@ class Part:
     """What passes the filters can be read and found; all else is as if it were not there. See `Index`.
 
     A document that is outside and one that does not exist take the same way through the code, and the same time. What
-    a word weighs (`rarity`, and with it the scores of a lexical search) is still counted over the whole index.
+    a word of its own passages weighs in the scores of a lexical search is still counted over the whole index.
 
     Args:
         whole: the index.
@@ -59,8 +59,8 @@ class Part:
     ) -> Sequence[Found]:
         return self._whole.dense(vector, k, self.filters & filters, clauses, grain)
 
-    def rarity(self, words: Sequence[str]) -> Sequence[float]:
-        return self._whole.rarity(words)
+    def rarity(self, words: Sequence[str], filters: Filters = EVERYTHING) -> Sequence[float]:
+        return self._whole.rarity(words, self.filters & filters)
 
     def stems(self, words: Sequence[str]) -> Sequence[str]:
         return self._whole.stems(words)
