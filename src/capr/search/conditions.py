@@ -13,6 +13,7 @@ from capr.search.parse import Parsed
 
 MANY = 1_000_000  # values of a field that a * is compared with
 TOLD = 8  # values of a field that are told where a filter finds nothing
+THERE = "; there are "  # before these
 
 
 def resolved(filters: Filters, index: Index, vocabulary: Vocabulary) -> Filters:
@@ -66,7 +67,7 @@ def passed_by_none(filters: Filters, index: Index) -> Iterator[str]:
         known = ", ".join(value for value, _ in index.values(condition.name, TOLD))
         wanted = ", ".join(sorted(condition.values)[:3])
         name = condition.name.removeprefix("#")
-        yield f"no document has {name}={wanted}; " + (f"there are {known}" if known else f"none has a field {name!r}")
+        yield f"no document has {name}={wanted}" + (f"{THERE}{known}" if known else f"; none has a field {name!r}")
     if filters.periods and not index.ids(Filters(days=filters.periods)):
         yield "no document has a date of that time; dates are filtered by if they are written 2023-01-31"
 
