@@ -23,6 +23,12 @@ from capr.index.protocol import (
 )
 
 
+def about_passages(filters: Filters) -> bool:
+    """Whether filters choose passages, so that they make no part."""
+    names = (*PASSAGE_NAMES, "entity")
+    return bool(filters.entities or filters.without or any(c.name in names for c in filters.conditions))
+
+
 class Part:
     """What passes the filters can be read and found; all else is as if it were not there. See `Index`.
 
@@ -35,8 +41,7 @@ class Part:
     """
 
     def __init__(self, whole: Index, filters: Filters) -> None:
-        about_passages = (*PASSAGE_NAMES, "entity")
-        if filters.entities or filters.without or any(c.name in about_passages for c in filters.conditions):
+        if about_passages(filters):
             fact = "a part of a library is made of whole documents, and this filter is about passages of them"
             raise CaprError(f"{fact}. Fix: filter by patient, source, type, date, or other metadata.")
         self._whole, self.filters = whole, filters
