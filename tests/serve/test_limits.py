@@ -76,6 +76,21 @@ def test_too_much_is_asked_for(serve):
     assert client.search("a" * 100, k=5)
 
 
+def test_patterns_are_few(client, monkeypatch):
+    patterns = {"document": [f"*{i}" for i in range(60)], "source!": [f"{i}*" for i in range(41)]}
+    for address, more in (("search", {"query": "lasix"}), ("facets", {}), ("ask", {"question": "Lasix?"})):
+        told = problem(client.post(f"/api/{address}", json={**more, "filters": patterns}), 422)
+        assert "101 values with a *" in told["detail"]
+    looked = []
+    whole = type(client.server.library.engine).values
+    monkeypatch.setattr(
+        type(client.server.library.engine), "values", lambda *given: looked.append(given[1]) or whole(*given)
+    )
+    found = client.search("lasix " + " ".join(f"source:{i}*" for i in range(60)), filters={"source": ["e*", "w*"]})
+    assert sum("at most 50 filters" in notice for notice in found["notices"]) == 10
+    assert looked.count("source") < 60  # once for the patterns of a filter, and for each notice
+
+
 def test_all_that_is_wrong_is_told_at_once(client):
     body = {
         "k": 0,

@@ -19,6 +19,7 @@ THERE = "; there are "  # before these
 def resolved(filters: Filters, index: Index, vocabulary: Vocabulary) -> Filters:
     """Filters with every entity, and every value that has a *, exchanged for what it means."""
     conditions = []
+    known: dict[str, list[str]] = {}
     for condition in filters.conditions:
         if condition.name == "entity":
             about = Filters(entities=tuple(_code(entity, vocabulary) for entity in condition.values))
@@ -26,8 +27,9 @@ def resolved(filters: Filters, index: Index, vocabulary: Vocabulary) -> Filters:
             continue
         values = {value for value in condition.values if "*" not in value}
         for pattern in condition.values - values:
-            known = (value for value, _ in index.values(condition.name, MANY))
-            values.update([value for value in known if fits(value, pattern)] or [pattern])
+            if condition.name not in known:
+                known[condition.name] = [value for value, _ in index.values(condition.name, MANY)]
+            values.update([value for value in known[condition.name] if fits(value, pattern)] or [pattern])
         conditions.append(replace(condition, values=frozenset(values)))
     return replace(filters, conditions=tuple(conditions))
 
