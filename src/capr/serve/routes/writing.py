@@ -125,6 +125,7 @@ def _jobs(exchange: Exchange) -> Jobs:
 async def _job(id: str, exchange: Exchange) -> Job:
     """A job of whoever asks; an admin may look at all."""
     jobs, caller = _jobs(exchange), exchange.caller
+    exchange.record.more = {"job": id}
     found = await exchange.light(lambda *_: jobs.job(id))
     if found.who != caller.id and not caller.may("admin"):
         raise NotThereError(f"there is no job {id!r}. Fix: check the id.")
