@@ -201,6 +201,28 @@ def test_work_does_not_wait_for_ever():
     asyncio.run(main())
 
 
+def test_whoever_goes_as_a_thread_becomes_free_takes_none_along():
+    async def main():
+        work, go = Work(1, 5, 5), threading.Event()
+        for _ in range(3):
+            running = asyncio.create_task(work.run(go.wait))
+            await asyncio.sleep(0.01)
+            waiting = asyncio.create_task(work.run(lambda: 1))
+            await asyncio.sleep(0.01)
+            go.set()
+            await running
+            while not work._free.locked():
+                await asyncio.sleep(0)
+            waiting.cancel()
+            await asyncio.wait({waiting})
+            go.clear()
+        assert await asyncio.wait_for(work.run(lambda: 1), 2) == 1
+        assert (work.running, work.waiting) == (0, 0)
+        work.close()
+
+    asyncio.run(main())
+
+
 def test_nobody_waits_any_more():
     async def main():
         work, go, gone, done = Work(1, 5, 5), threading.Event(), asyncio.Event(), []
