@@ -221,8 +221,8 @@ class ReferenceIndex:
         ]
         return sorted(found, key=lambda f: (-f.score, f.number))[:k]
 
-    def rarity(self, words):
-        every = [set(words_of(entry.text)) for _, _, entry in self._all()]
+    def rarity(self, words, filters=EVERYTHING):
+        every = [set(words_of(entry.text)) for _, kept, entry in self._all() if passes(filters, kept.document, entry)]
         counts = [sum(word in one for one in every) for word in words]
         return [math.log(1 + (len(every) - n + 0.5) / (n + 0.5)) if n else 0.0 for n in counts]
 

@@ -106,6 +106,17 @@ def test_a_part_finds_only_its_own(part):
     }
 
 
+def test_what_others_say_does_not_weigh(part, index):
+    assert index.rarity(["hiv"])[0] > 0
+    assert part.rarity(["hiv", "zebra"]) == [0, 0]
+    assert part.rarity(["fever"]) == index.rarity(["fever"], Filters.of({"patient": ["A", "C"]}))
+    assert part.rarity(["fever"])[0] == pytest.approx(np.log(1 + 1.5 / 2.5))
+    with index.writing() as writer:
+        writer.add(note("b2", "fever", patient="B"))
+        writer.commit()
+    assert part.rarity(["fever"])[0] == pytest.approx(np.log(1 + 1.5 / 2.5))
+
+
 def test_a_part_has_no_other_document(part):
     assert part.document("b1") is part.document("none") is None
     assert part.digests(["b1", "a1"]).keys() == {"a1"}

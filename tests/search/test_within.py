@@ -70,6 +70,12 @@ def test_nobody_is_in_an_empty_cohort(library):
     assert list(library.within({"patient": []}).ids()) == []
 
 
+def test_what_chooses_passages_makes_no_library(library):
+    for filters in ({"without": "negated"}, {"Without": "negated", "patient": "A"}, {"Section": "plan"}):
+        with pytest.raises(CaprError, match="whole documents"):
+            library.within(filters)
+
+
 def test_patterns_are_looked_up_anew(library):
     assert list(library.within({"patient": "A*"}).ids()) == ["a1", "a2"]
     library.add(Document("a3", "Rest.", "", {"patient": "AA"}))

@@ -131,6 +131,8 @@ def test_tokens_made_at_the_same_time_are_all_kept(folder):
         (("n", "reader", {"aspect": ["plan"]}), "whole documents"),
         (("n", "reader", {"entity": ["gout"]}), "whole documents"),
         (("n", "reader", {"without": ["negated"]}), "whole documents"),
+        (("n", "reader", {"Without": ["negated"]}), "whole documents"),
+        (("n", "reader", {" Section!": ["plan"]}), "whole documents"),
         (("n", "reader", {"date": ["x..y"]}), "range of dates"),
         (("n", "reader", {}, -1), "expire"),
     ],
@@ -149,6 +151,8 @@ def test_a_token_that_cannot_be(folder, arguments, told):
         '{"tokens": [{}]}',
         '{"tokens": 3}',
         '{"tokens": [{"id": "1", "name": "n", "role": "king", "hash": ""}]}',
+        '{"tokens": [{"id": "1", "name": "n", "role": "reader", "hash": "", "restrictions": {"patient!": []}}]}',
+        '{"tokens": [{"id": "1", "name": "n", "role": "reader", "hash": "", "restrictions": {"Without": ["family"]}}]}',
     ],
 )
 def test_damaged_tokens_let_nobody_in(client, folder, tokens, damage):

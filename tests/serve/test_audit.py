@@ -55,6 +55,19 @@ def test_changes_and_refusals_are_told(client, tokens, trail):
     assert trail()[0]["documents"] == ["c1"]
 
 
+def test_no_and_nought_are_told(client, trail):
+    body = {"query": "lasix", "document": "a1", "begin": 0, "end": 5}
+    for answers in (False, True, None):
+        client.post("/api/feedback", json={**body, "answers": answers})
+    assert [entry["answers"] for entry in trail()] == [False, True, None]
+    client.get("/api/documents/a1/passages/0")
+    assert trail()[-1]["passage"] == 0
+    client.get("/api/jobs/5f1d")
+    assert (trail()[-1]["job"], trail()[-1]["status"]) == ("5f1d", 404)
+    client.post("/api/facets", json={"filters": {"source": "west"}})
+    assert trail()[-1]["patients"] == ["B", "A"]
+
+
 def test_what_holds_nothing_of_the_library_is_not_told(client, folder):
     for path in ("/", "/health", "/ready", "/page/none.js"):
         client.get(path)
@@ -87,6 +100,17 @@ def test_the_line_is_on_disk_before_the_reply_leaves(client, trail, monkeypatch)
     client.search("lasix")
     assert seen[0] == "synced"
     assert "written" in seen
+    assert len(trail()) == 1
+
+
+def test_whatever_fails_in_the_trail_nobody_waits_for_ever(client, trail, monkeypatch):
+    def fails(*_):
+        raise ValueError("something else")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Audit, "append", fails)
+        problem(client.get("/api/me"), 503)
+    assert client.get("/api/me").status_code == 200
     assert len(trail()) == 1
 
 
@@ -124,9 +148,10 @@ def test_rotation_by_size_loses_nothing(tmp_path, size):
     assert all(file.stat().st_size < size + 200 for file in files)
 
 
-def test_rotation_by_age(tmp_path):
+@pytest.mark.parametrize("length", [1, 10_000])
+def test_rotation_by_age(tmp_path, length):
     audit = Audit(tmp_path / "audit", days=1)
-    audit.append(line(0))  # of long ago
+    audit.append(line(0, documents=["x" * length]))  # of long ago
     audit.append(line(1))
     audit.close()
     assert len(list((tmp_path / "audit").glob("audit-*.jsonl"))) == 1

@@ -3,6 +3,7 @@
 import gzip
 import json
 import re
+import time
 
 import pytest
 from hypothesis import given
@@ -116,7 +117,7 @@ def test_metadata():
 @pytest.mark.parametrize(
     "text",
     ["2024-03-18", "18/03/2024", "3/18/24", "18.3.2024", "March 18, 2024", "18 March 2024", "Mar 2024", "18th of", "617-555-0134",
-     "617.555.0134", "(617) 555-0134", "+1 617 555 0134", "MRN 4471902", "MRN#: A-447190", "medical record number: 447190",
+     "617.555.0134", "(617) 555-0134", "+1 617 555 0134", "MRN 4471902", "MRN#: A-447190", "MRN no. 447190", "MRN No.: 447190", "account # 4471-90", "medical record number: 447190",
      "Dr. Ames", "Mrs Lee", "Prof. van", "a.b-c@d.example.org", "123-45-6789"],
 )  # fmt: skip
 def test_rules(text):
@@ -125,6 +126,31 @@ def test_rules(text):
     assert (HIDDEN in found) == wanted, found
     if wanted:
         assert not re.search(r"\d", found)
+
+
+def test_names_within_what_is_filtered_by():
+    metadata = {"patient": {"name": "Ann Lee", "id": "p1"}, "source": [{"author": "Bo Ek"}], "type": ["Letter"]}
+    assert masked_metadata(metadata, Rules()) == {
+        "patient": {"name": "███ ███", "id": "p1"}, "source": [{"author": "██ ██"}], "type": ["Letter"]
+    }  # fmt: skip
+    assert masked("Lee saw Ek.", Rules().find("Lee saw Ek.", metadata)) == "███ saw ██."
+
+
+def test_notices_tell_no_values(client):
+    for field in ("author", "patient_name", "mrn", "date"):
+        for body in ({"query": "lasix", "filters": {field: "zz"}}, {"query": f"lasix {field}:zz"}):
+            (notice,) = hidden(client.post("/api/search", json=body)).json()["notices"]
+            assert notice == f"no document has {field}=zz"
+        hidden(client.post("/api/ask", json={"question": "Lasix?", "filters": {field: "zz"}}))
+
+
+@pytest.mark.parametrize(
+    "text", ["MRN " + "no." * 5000 + "x", "a.-" * 20_000, "account" + " " * 50_000 + "x", "May" + " " * 50_000, "Dr. " * 20_000]
+)  # fmt: skip
+def test_no_text_takes_long(text):
+    begun = time.perf_counter()
+    list(Rules().find(text, {}))
+    assert time.perf_counter() - begun < 2
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from served import Client, problem
 
 from capr.serve.limits import Rate, WrongTokens, body
 from capr.serve.problems import ProblemError
+from capr.serve.replies import PROBLEM
 from capr.serve.work import Work
 
 
@@ -24,6 +25,9 @@ def test_a_body_that_is_too_large(serve):
     client = serve(body=1000, upload=5000)
     told = problem(client.post("/api/search", content=b"x" * 1001, headers={"content-type": "application/json"}), 413)
     assert "1,000 bytes" in told["detail"]
+    assert (told["title"], told["type"]) == ("Content Too Large", "urn:capr:problem:content-too-large")
+    told = problem(client.post("/api/search", json={}), 422)
+    assert (told["title"], told["type"]) == (PROBLEM["title"], PROBLEM["type"])  # as it is described
     pieces = (b"x" * 100 for _ in range(100))
     problem(client.post("/api/search", content=pieces, headers={"content-type": "application/json"}), 413)
     problem(client.post("/api/documents", content=b"x" * 5001, headers={"content-type": "application/json"}), 413)
@@ -74,6 +78,21 @@ def test_too_much_is_asked_for(serve):
     problem(client.post("/api/search", json={"query": "a" * 100_001}), 422)
     problem(client.get("/api/suggest", params={"typed": "a" * 201}), 422)
     assert client.search("a" * 100, k=5)
+
+
+def test_patterns_are_few(client, monkeypatch):
+    patterns = {"document": [f"*{i}" for i in range(60)], "source!": [f"{i}*" for i in range(41)]}
+    for address, more in (("search", {"query": "lasix"}), ("facets", {}), ("ask", {"question": "Lasix?"})):
+        told = problem(client.post(f"/api/{address}", json={**more, "filters": patterns}), 422)
+        assert "101 values with a *" in told["detail"]
+    looked = []
+    whole = type(client.server.library.engine).values
+    monkeypatch.setattr(
+        type(client.server.library.engine), "values", lambda *given: looked.append(given[1]) or whole(*given)
+    )
+    found = client.search("lasix " + " ".join(f"source:{i}*" for i in range(60)), filters={"source": ["e*", "w*"]})
+    assert sum("at most 50 filters" in notice for notice in found["notices"]) == 10
+    assert looked.count("source") < 60  # once for the patterns of a filter, and for each notice
 
 
 def test_all_that_is_wrong_is_told_at_once(client):
@@ -181,6 +200,28 @@ def test_work_does_not_wait_for_ever():
         go.set()
         await running
         assert await work.run(lambda: 1) == 1
+        work.close()
+
+    asyncio.run(main())
+
+
+def test_whoever_goes_as_a_thread_becomes_free_takes_none_along():
+    async def main():
+        work, go = Work(1, 5, 5), threading.Event()
+        for _ in range(3):
+            running = asyncio.create_task(work.run(go.wait))
+            await asyncio.sleep(0.01)
+            waiting = asyncio.create_task(work.run(lambda: 1))
+            await asyncio.sleep(0.01)
+            go.set()
+            await running
+            while not work._free.locked():
+                await asyncio.sleep(0)
+            waiting.cancel()
+            await asyncio.wait({waiting})
+            go.clear()
+        assert await asyncio.wait_for(work.run(lambda: 1), 2) == 1
+        assert (work.running, work.waiting) == (0, 0)
         work.close()
 
     asyncio.run(main())

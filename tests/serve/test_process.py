@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -300,6 +300,27 @@ def test_slow_clients(folder):
         answered = [connection.recv(4096) for connection in slow[::2]]
         assert all(reply.startswith(b"HTTP/1.1 408") for reply in answered)
         assert all(connection.recv(4096) == b"" for connection in slow[1::2])  # whose headers never came
+        for connection in slow:
+            connection.close()
+
+
+def test_clients_that_read_nothing(folder):
+    """Many replies, or one that fits into what is written at once: nobody keeps a connection for ever."""
+    with running(folder, body_seconds=0.5, rate=0) as server:
+        opened = Path(f"/proc/{server.pid}/fd")
+        before = len(list(opened.iterdir()))
+        slow = []
+        for number in range(4):
+            connection = socket.socket()
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+            connection.connect(("127.0.0.1", server.port))
+            connection.settimeout(0.2)
+            with suppress(OSError):  # the server does not read more of them than it answers
+                for _ in range(20_000 if number % 2 else 300):
+                    connection.sendall(b"GET /page/results.js HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            slow.append(connection)
+        assert search(server.port)[0] == 200
+        assert wait_for(lambda: len(list(opened.iterdir())) <= before)
         for connection in slow:
             connection.close()
 

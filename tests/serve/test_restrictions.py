@@ -68,6 +68,18 @@ def test_what_the_library_lacks_is_told_of_its_own(part, whole, folder):
     assert [n for n in part.search("lasix")["notices"] if "passages" in n] == []
 
 
+def test_the_scores_of_sentences_do_not_tell_which_words_others_have(part, whole):
+    """A word that only others have, and one that nobody has, beside a word of one's own."""
+
+    def found(client, word):
+        return [(hit["document"], hit["score"], hit["sentences"]) for hit in client.hits(f"asthma {word}")]
+
+    assert found(whole, "bergen") != found(whole, "zzzz")
+    assert found(part, "bergen") == found(part, "zzzz") != []
+    many = " ".join(f"w{i}" for i in range(70))  # of which the rarest are looked for
+    assert found(part, f"bergen {many}") == found(part, f"zzzz {many}") != []
+
+
 def test_asking(part, whole):
     assert whole.post("/api/ask", json={"question": "Bergen?"}).json()["found"]
     clean(part.post("/api/ask", json={"question": "5 mg?"}))

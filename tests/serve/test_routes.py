@@ -10,6 +10,7 @@ from served import DOCUMENTS, problem, wait
 
 from capr.annotate import Query
 from capr.search import Library
+from capr.serve.metrics import Metrics
 
 TEXTS = {document.id: document.text for document in DOCUMENTS}
 
@@ -197,6 +198,14 @@ def test_health_readiness_and_metrics(client):
     assert 'capr_request_seconds_bucket{method="POST",route="/api/search",le="+Inf"} 1' in text
     assert "capr_resident_bytes" in text
     assert "none" not in text
+
+
+def test_metrics_that_cannot_be_left_for_others_are_told_all_the_same(tmp_path, caplog):
+    metrics = Metrics(tmp_path / "gone", {})
+    metrics.count("capr_wrong_tokens_total")
+    for _ in range(3):
+        assert "capr_wrong_tokens_total 1" in metrics.text()
+    assert caplog.text.count("cannot be left") == 1
 
 
 def test_every_route_is_in_the_documentation(client):

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from served import problem, wait
@@ -73,6 +74,36 @@ def test_requests_that_add_nothing(client):
     broken = {"content-type": "multipart/form-data; boundary=x"}
     assert client.post("/api/documents", content=b"--x\r\nrubbish", headers=broken).status_code in (400, 422)
     problem(client.post("/api/documents", content=b"x", headers={"content-type": "multipart/form-data"}), 400)
+
+
+@pytest.mark.parametrize("name", ["漢" * 200 + ".txt", "𝒜" * 149 + ".txt", "x" * 300 + ".txt", "." * 200, "a/../b.txt"])
+def test_names_of_any_length(client, name):
+    job = client.post("/api/documents", files={"files": (name, b"PLAN: Rest.")}).json()["job"]
+    assert wait(client, job)["added"] == 1
+
+
+def test_documents_that_cannot_be_written_leave_nothing(client, folder, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Path, "write_bytes", full)
+        told = problem(client.post("/api/documents", files={"files": ("a.txt", b"PLAN: Rest.")}), 503)
+    assert "No space left" in told["detail"]
+    assert list((folder / "jobs").iterdir()) == []
+    assert client.server.desk.jobs("waiting") == []
+    assert [job.state for job in client.server.desk.jobs("failed")] == ["failed"]
+
+
+def test_documents_whose_process_was_killed_while_they_were_written(client, folder):
+    desk = client.server.desk
+    job = desk.new_job("", False, None)
+    (folder / "jobs" / f"{job.id}.part").mkdir(parents=True)
+    time.sleep(1.2)
+    assert desk.job(job.id).state == "waiting"
+    desk.tell(job.id, made="2024-03-18T09:30:00Z")
+    assert wait(client, job.id)["state"] == "interrupted"
+    assert list((folder / "jobs").iterdir()) == []
 
 
 def test_removing(client):

@@ -301,14 +301,14 @@ class EmbeddedIndex:
         with self.store.errors():
             return view.postings.allowed(self.store, filters)
 
-    def rarity(self, words: Sequence[str]) -> list[float]:
-        return self._healing(lambda view: self._rarity(view, words))
+    def rarity(self, words: Sequence[str], filters: Filters = EVERYTHING) -> list[float]:
+        return self._healing(lambda view: self._rarity(view, words, filters))
 
-    def _rarity(self, view: View, words: Sequence[str]) -> list[float]:
-        counts = [view.words.frequency(word) for word in words]
-        if view.postings.passages < len(view.postings.alive) - 1:  # what was removed may still be counted
+    def _rarity(self, view: View, words: Sequence[str], filters: Filters) -> list[float]:
+        counts = [view.words.frequency(word, filters) for word in words]
+        if not filters and view.postings.passages < len(view.postings.alive) - 1:  # what was removed may be counted
             counts = [count if view.words.has(word) else 0 for word, count in zip(words, counts, strict=True)]
-        total = max(len(view.words), *counts, 0)
+        total = max(self._allowed(view, filters)[1] if filters else len(view.words), *counts, 0)
         return [math.log(1 + (total - count + 0.5) / (count + 0.5)) if count else 0.0 for count in counts]
 
     def stems(self, words: Sequence[str]) -> list[str]:

@@ -23,11 +23,17 @@ from capr.index.protocol import (
 )
 
 
+def about_passages(filters: Filters) -> bool:
+    """Whether filters choose passages, so that they make no part."""
+    names = (*PASSAGE_NAMES, "entity")
+    return bool(filters.entities or filters.without or any(c.name in names for c in filters.conditions))
+
+
 class Part:
     """What passes the filters can be read and found; all else is as if it were not there. See `Index`.
 
     A document that is outside and one that does not exist take the same way through the code, and the same time. What
-    a word weighs (`rarity`, and with it the scores of a lexical search) is still counted over the whole index.
+    a word of its own passages weighs in the scores of a lexical search is still counted over the whole index.
 
     Args:
         whole: the index.
@@ -35,8 +41,7 @@ class Part:
     """
 
     def __init__(self, whole: Index, filters: Filters) -> None:
-        about_passages = (*PASSAGE_NAMES, "entity")
-        if filters.entities or filters.without or any(c.name in about_passages for c in filters.conditions):
+        if about_passages(filters):
             fact = "a part of a library is made of whole documents, and this filter is about passages of them"
             raise CaprError(f"{fact}. Fix: filter by patient, source, type, date, or other metadata.")
         self._whole, self.filters = whole, filters
@@ -59,8 +64,8 @@ class Part:
     ) -> Sequence[Found]:
         return self._whole.dense(vector, k, self.filters & filters, clauses, grain)
 
-    def rarity(self, words: Sequence[str]) -> Sequence[float]:
-        return self._whole.rarity(words)
+    def rarity(self, words: Sequence[str], filters: Filters = EVERYTHING) -> Sequence[float]:
+        return self._whole.rarity(words, self.filters & filters)
 
     def stems(self, words: Sequence[str]) -> Sequence[str]:
         return self._whole.stems(words)

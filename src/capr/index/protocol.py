@@ -238,8 +238,11 @@ class Index(Protocol):
         That of a passage whose sentences have vectors is the mean of theirs.
         """
 
-    def rarity(self, words: Sequence[str]) -> Sequence[float]:
-        """How much it tells that a passage has a word: its inverse document frequency, 0 for a word that none has."""
+    def rarity(self, words: Sequence[str], filters: Filters = EVERYTHING) -> Sequence[float]:
+        """How much it tells that a passage has a word: its inverse document frequency among those that pass.
+
+        It is 0 for a word that none of them has.
+        """
 
     def stems(self, words: Sequence[str]) -> Sequence[str]:
         """The forms in which words are compared."""

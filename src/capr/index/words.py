@@ -218,10 +218,13 @@ class Words:
         """Whether a word is in a passage that is there."""
         return len(self._hits(Query.term_query(schema(), "text", stem), 1)[1]) > 0
 
-    def frequency(self, stem: str) -> int:
-        """In how many passages a word is."""
+    def frequency(self, stem: str, filters: Filters | None = None) -> int:
+        """In how many passages a word is, among those that pass."""
         with panics():
-            return int(self.searcher.doc_freq("text", stem))
+            if not filters:
+                return int(self.searcher.doc_freq("text", stem))
+            query = _passing(Query.term_query(schema(), "text", stem), filters)
+            return int(self.searcher.search(query, 1, count=True).count)
 
     def _hits(self, query: Any, limit: int) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         """Scores and numbers, best first."""
@@ -253,23 +256,7 @@ class Words:
         musts = any(occur == Occur.Must for occur, _ in parts)
         if not should and not musts:  # only what must not be
             parts.append((Occur.Must, Query.const_score_query(Query.all_query(), 0.0)))
-        if not filters:
-            return Query.boolean_query(parts)
-        outer = [(Occur.Must, Query.boolean_query(parts))]
-        for condition in filters.conditions:
-            values = [_fact(condition.name, v) for v in condition.values]
-            facts = Query.term_set_query(schema(), "facts", values) if values else Query.empty_query()
-            outer.append(
-                (Occur.MustNot, facts) if condition.exclude else (Occur.Must, Query.const_score_query(facts, 0.0))
-            )
-        if filters.entities:
-            facts = Query.term_set_query(schema(), "facts", [_fact(ENTITY, v) for v in filters.entity_values])
-            outer.append((Occur.Must, Query.const_score_query(facts, 0.0)))
-        if filters.periods:
-            outer.append((Occur.Must, Query.const_score_query(_within(filters.periods), 0.0)))
-        if filters.not_days:
-            outer.append((Occur.MustNot, _within(filters.not_days)))
-        return Query.boolean_query(outer)
+        return _passing(Query.boolean_query(parts), filters) if filters else Query.boolean_query(parts)
 
 
 class WordsWriter:
@@ -368,6 +355,23 @@ def _options(clause: Clause) -> Iterable[Any]:
         else:
             continue
         yield query if weight == 1 else Query.boost_query(query, weight)
+
+
+def _passing(query: Any, filters: Filters) -> Any:
+    """What a query finds among passages that pass; filters count for nothing in its scores."""
+    outer = [(Occur.Must, query)]
+    for condition in filters.conditions:
+        values = [_fact(condition.name, v) for v in condition.values]
+        facts = Query.term_set_query(schema(), "facts", values) if values else Query.empty_query()
+        outer.append((Occur.MustNot, facts) if condition.exclude else (Occur.Must, Query.const_score_query(facts, 0.0)))
+    if filters.entities:
+        facts = Query.term_set_query(schema(), "facts", [_fact(ENTITY, v) for v in filters.entity_values])
+        outer.append((Occur.Must, Query.const_score_query(facts, 0.0)))
+    if filters.periods:
+        outer.append((Occur.Must, Query.const_score_query(_within(filters.periods), 0.0)))
+    if filters.not_days:
+        outer.append((Occur.MustNot, _within(filters.not_days)))
+    return Query.boolean_query(outer)
 
 
 def _fact(name: str, value: str) -> str:

@@ -13,11 +13,13 @@ from capr.search.parse import Parsed
 
 MANY = 1_000_000  # values of a field that a * is compared with
 TOLD = 8  # values of a field that are told where a filter finds nothing
+THERE = "; there are "  # before these
 
 
 def resolved(filters: Filters, index: Index, vocabulary: Vocabulary) -> Filters:
     """Filters with every entity, and every value that has a *, exchanged for what it means."""
     conditions = []
+    known: dict[str, list[str]] = {}
     for condition in filters.conditions:
         if condition.name == "entity":
             about = Filters(entities=tuple(_code(entity, vocabulary) for entity in condition.values))
@@ -25,8 +27,9 @@ def resolved(filters: Filters, index: Index, vocabulary: Vocabulary) -> Filters:
             continue
         values = {value for value in condition.values if "*" not in value}
         for pattern in condition.values - values:
-            known = (value for value, _ in index.values(condition.name, MANY))
-            values.update([value for value in known if fits(value, pattern)] or [pattern])
+            if condition.name not in known:
+                known[condition.name] = [value for value, _ in index.values(condition.name, MANY)]
+            values.update([value for value in known[condition.name] if fits(value, pattern)] or [pattern])
         conditions.append(replace(condition, values=frozenset(values)))
     return replace(filters, conditions=tuple(conditions))
 
@@ -66,7 +69,7 @@ def passed_by_none(filters: Filters, index: Index) -> Iterator[str]:
         known = ", ".join(value for value, _ in index.values(condition.name, TOLD))
         wanted = ", ".join(sorted(condition.values)[:3])
         name = condition.name.removeprefix("#")
-        yield f"no document has {name}={wanted}; " + (f"there are {known}" if known else f"none has a field {name!r}")
+        yield f"no document has {name}={wanted}" + (f"{THERE}{known}" if known else f"; none has a field {name!r}")
     if filters.periods and not index.ids(Filters(days=filters.periods)):
         yield "no document has a date of that time; dates are filtered by if they are written 2023-01-31"
 

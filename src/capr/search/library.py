@@ -163,7 +163,7 @@ class Library:
         part = copy(self)
         part.__dict__.pop("_parser", None)  # it knows the fields of all documents
         chosen = self._filters(filters)
-        if chosen:
+        if chosen or chosen.without:  # which makes none, and says so
             part._part = Part(self.index, chosen)
         return part
 

@@ -26,6 +26,7 @@ FIELDS = {"text": "text", "heading": "heading", "title": "title", "entity": "ent
 TOKEN = re.compile(r'(?<![^\s"])([+-]?)(?:(\w[\w.-]*):(?=["\w]))?(?:"([^"]*)"|([^\s"]+))')
 WORD = re.compile(r"[^\W_]+")
 MOST = 64  # words that are looked for
+FILTERS = 50  # that may stand in a query
 SHOWN = 12  # other names of an entity that are told
 
 
@@ -134,6 +135,8 @@ class Parser:
         try:
             if value.startswith("@"):
                 raise CaprError("files are named with --filter alone")
+            if len(parsed.filters.conditions) >= FILTERS:
+                raise CaprError(f"a query has at most {FILTERS} filters")
             parsed.filters &= Filters.of([f"{name}{'!' if exclude else ''}={value}"])
         except CaprError as error:
             parsed.notices.append(f"{name}:{value} was left out: {error}")

@@ -12,6 +12,7 @@ import hashlib
 import hmac
 import json
 import os
+import re
 import secrets
 import threading
 import time
@@ -26,6 +27,7 @@ from capr.documents import CaprError
 
 FILE, LOCK, KEY = "audit.jsonl", "lock", "key"
 FIRST = 4096  # bytes in which the first line's time stands
+TIME = re.compile(rb'"time": "([^"]+)"')
 DAY = 86_400.0
 
 
@@ -80,8 +82,8 @@ class Audit:
                 name: "hmac-sha256:" + hmac.new(self._key, text.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
                 for name, text in query.items()
             }
-        said = {"query": query, "filters": record.filters, "documents": list(record.documents), **record.more}
-        told = {**known, **{name: value for name, value in said.items() if value}}
+        said = {"query": query, "filters": record.filters, "documents": list(record.documents)}
+        told = {**known, **{name: value for name, value in said.items() if value}, **record.more}
         return json.dumps(told, ensure_ascii=False, default=str).encode("utf-8", "replace") + b"\n"
 
     async def write(self, line: bytes) -> None:
@@ -112,8 +114,8 @@ class Audit:
             error: OSError | None = None
             try:
                 self.append(b"".join(line for line, _ in batch))
-            except OSError as failed:
-                error = failed
+            except Exception as failed:  # whatever it is, those who wait have to be told, and the next ones served
+                error = failed if isinstance(failed, OSError) else OSError(str(failed))
             for _, future in batch:
                 future.get_loop().call_soon_threadsafe(_settle, future, error)
 
@@ -204,9 +206,10 @@ def _begun(file: Path) -> float | None:
     """When the first line of a file was written."""
     with file.open("rb") as opened:
         line = opened.readline(FIRST)
+    found = TIME.search(line)
     try:
-        return datetime.fromisoformat(json.loads(line)["time"]).timestamp()
-    except (ValueError, KeyError, TypeError):
+        return datetime.fromisoformat(found[1].decode()).timestamp() if found else None
+    except ValueError:
         return None
 
 

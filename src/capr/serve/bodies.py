@@ -17,6 +17,7 @@ from capr.index import Filters
 
 TEXT = 100_000  # characters of any text in a request; a server allows queries of fewer
 VALUES = 10_000  # values of a filter
+PATTERNS = 100  # values with a *, of all filters: each is compared with every value that there is
 Value = str | int | float
 Text = Annotated[str, Field(max_length=TEXT)]
 Name = Annotated[str, Field(max_length=200)]
@@ -25,11 +26,14 @@ Filter = Annotated[list[Annotated[str, Field(max_length=1000)] | int | float], F
 
 
 def _known(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Complains of filters that mean nothing."""
+    """Complains of filters that mean nothing, or too much."""
     try:
-        Filters.of(values)
+        found = Filters.of(values)
     except CaprError as error:
         raise ValueError(str(error)) from error
+    patterns = sum("*" in value for condition in found.conditions for value in condition.values)
+    if patterns > PATTERNS:
+        raise ValueError(f"there are {patterns:,} values with a *, and {PATTERNS} are allowed")
     return values
 
 

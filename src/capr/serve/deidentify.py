@@ -28,9 +28,9 @@ RULES = tuple(
         r"(?<![\w.])(?:\+?\d{1,3}[ .-]?)?(?:\(\d{3}\)[ ]?|\d{3}[ .-])\d{3}[ .-]\d{4}\b",  # (617) 555-0134
         r"(?<![\w.])\+\d[\d ]{7,15}\d\b",  # +44 20 7946 0958
         r"\b\d{3}-\d{2}-\d{4}\b",  # a social security number
-        r"\b[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b",
+        r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b",
         r"(?i)\b(?:MRN|medical record(?: number| no\.?)?|record number|patient id|account(?: number)?|acct)\b"
-        r"\s*(?:[:#.]|no\.?)*\s*[A-Z]{0,3}-?\d[\d-]{3,}",
+        r"\s*(?:(?:[:#.]|no)\s*)*[A-Z]{0,3}-?\d[\d-]{3,}",
         rf"\b(?:Drs?|Mr|Mrs|Ms|Prof)\.?[ ]+{NAME}(?:[ ]+{NAME})?",
     )
 )
@@ -107,8 +107,14 @@ def masked(text: str, spans: Iterable[Span]) -> str:
 def masked_metadata(metadata: Mapping[str, Any], by: Deidentifier) -> dict[str, Any]:
     """Metadata without names, numbers and days; of a date the year stays, and what is filtered by stays whole."""
     return {
-        name: value if name in HANDLES else _masked_value(name, value, metadata, by) for name, value in metadata.items()
+        name: value if name in HANDLES and not _has_names(value) else _masked_value(name, value, metadata, by)
+        for name, value in metadata.items()
     }
+
+
+def _has_names(value: Any) -> bool:
+    """Whether there are further names in a value, and not just what is filtered by."""
+    return isinstance(value, Mapping) or (isinstance(value, list | tuple) and any(map(_has_names, value)))
 
 
 def _masked_value(name: str, value: Any, metadata: Mapping[str, Any], by: Deidentifier) -> Any:
@@ -131,7 +137,9 @@ def _known(metadata: Mapping[str, Any]) -> Iterator[str]:
     """The words of names, and the numbers, that the metadata have."""
     for name, value in metadata.items():
         for part in value if isinstance(value, list | tuple) else [value]:
-            if isinstance(part, str | int) and not isinstance(part, bool):
+            if isinstance(part, Mapping):
+                yield from _known(part)
+            elif isinstance(part, str | int) and not isinstance(part, bool):
                 if NAMES.search(name):
                     yield from (w for w in re.findall(r"[^\W\d_]{2,}", str(part)) if w.casefold() not in DEGREES)
                 elif NUMBERS.search(name) and len(str(part)) >= 4:

@@ -11,16 +11,19 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from capr.documents import CaprError, Document, Notice, Problem, read
+from capr.documents import CaprError, Document, Notice, Problem, UnavailableError, read
 from capr.search import Library
 from capr.serve.desk import PROBLEMS, Desk, Job
 from capr.serve.problems import shown
+from capr.serve.tokens import told
 
 log = logging.getLogger("capr")
 LOCK, FOLDER, DOCUMENTS = "jobs.lock", "jobs", "documents.jsonl"
+LOST = timedelta(minutes=10)  # after which documents that are not on disk will not come
 POLL = 1.0  # seconds after which a worker looks whether another has left something to do
 INTERRUPTED = "it was interrupted. Fix: send the same documents again; what was kept is kept, and is not done twice."
 
@@ -47,13 +50,19 @@ class Jobs:
         """A new job, with its documents on disk."""
         job = self._desk.new_job(who, replace, len(documents) if not files else None)
         folder = self._folder / f"{job.id}.part"
-        folder.mkdir(mode=0o700, parents=True)
-        for name, content in files.items():
-            (folder / name).write_bytes(content)
-        if documents:
-            lines = [json.dumps(document, ensure_ascii=False) + "\n" for document in documents]
-            (folder / DOCUMENTS).write_text("".join(lines), "utf-8")
-        folder.rename(self._folder / job.id)
+        try:
+            folder.mkdir(mode=0o700, parents=True)
+            for name, content in files.items():
+                (folder / name).write_bytes(content)
+            if documents:
+                lines = [json.dumps(document, ensure_ascii=False) + "\n" for document in documents]
+                (folder / DOCUMENTS).write_text("".join(lines), "utf-8")
+            folder.rename(self._folder / job.id)
+        except OSError as error:
+            shutil.rmtree(folder, ignore_errors=True)
+            problem = f"the documents cannot be kept ({error.strerror}). Fix: make room on the disk, and send them."
+            self._desk.tell(job.id, state="failed", problems=[problem])
+            raise UnavailableError(problem) from error
         self._wanted.set()
         return job
 
@@ -94,7 +103,7 @@ class Jobs:
                 return
             self._interrupted()
             while not self._stopping.is_set() and (waiting := self._desk.jobs("waiting")):
-                ready = [job for job in waiting if (self._folder / job.id).is_dir()]
+                ready = [job for job in waiting if self._is_written(job)]
                 if not ready:
                     return  # its documents are still being written, or were lost with the process that did
                 self._run(ready[0])
@@ -115,10 +124,16 @@ class Jobs:
             os.close(descriptor)
 
     def _interrupted(self) -> None:
-        """Says so of jobs that ran in a process that is no more; the lock is held."""
-        for job in self._desk.jobs("running"):
+        """Says so of jobs that ran, or whose documents were written, in a process that is no more; the lock is held."""
+        long_ago = told(datetime.now(UTC) - LOST)
+        lost = [job for job in self._desk.jobs("waiting") if job.made < long_ago and not self._is_written(job)]
+        for job in [*self._desk.jobs("running"), *lost]:
             self._desk.tell(job.id, state="interrupted", problems=[*job.problems, INTERRUPTED])
-            shutil.rmtree(self._folder / job.id, ignore_errors=True)
+            for name in (job.id, f"{job.id}.part"):
+                shutil.rmtree(self._folder / name, ignore_errors=True)
+
+    def _is_written(self, job: Job) -> bool:
+        return (self._folder / job.id).is_dir()
 
     def _run(self, job: Job) -> None:
         problems: list[str] = []

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from capr.documents import Document
 from capr.search import Library
+from capr.search.conditions import THERE
 from capr.serve.deidentify import HIDDEN, Deidentifier, masked, masked_metadata
 
 
@@ -41,12 +42,14 @@ class Masking:
         """What a search gives."""
         if self:
             found["hits"] = [self.piece(hit) for hit in found["hits"]]
+            found["notices"] = _without_values(found["notices"])
         return found
 
     def answers(self, found: dict[str, Any]) -> dict[str, Any]:
         """What asking gives."""
         if self:
             found["answers"] = [self.piece(answer) for answer in found["answers"]]
+            found["notices"] = _without_values(found["notices"])
         return found
 
     def piece(self, found: dict[str, Any]) -> dict[str, Any]:
@@ -74,16 +77,17 @@ class Masking:
             found["highlights"] = [span for span in found["highlights"] if HIDDEN not in text[span[0] : span[1]]]
         if "mentions" in found:
             found["mentions"] = self.mentions(found["mentions"], text)
-        for cue in found.get("context", {}).values():
-            if cue["begin"] is not None:
-                cue["text"] = text[cue["begin"] : cue["end"]]
+        _mask_cues(found.get("context", {}), text)
         for name in ("others", "places"):
             found.update({name: [self.piece(one) for one in found[name]]} if name in found else {})
         return found
 
     def mentions(self, mentions: list[dict[str, Any]], text: str) -> list[dict[str, Any]]:
         """Those that are not hidden: what a name means would tell it."""
-        return [one for one in mentions if HIDDEN not in text[one["begin"] : one["end"]]]
+        shown = [one for one in mentions if HIDDEN not in text[one["begin"] : one["end"]]]
+        for one in shown:
+            _mask_cues(one["cues"], text)
+        return shown
 
     def _masked(self, id: str, document: Document | None = None) -> tuple[Document, str]:
         if id not in self._known:
@@ -93,3 +97,15 @@ class Masking:
                 text = masked(text, list(self._by.find(text, whole.metadata)))
             self._known[id] = whole, text
         return self._known[id]
+
+
+def _mask_cues(cues: Mapping[str, dict[str, Any]], text: str) -> None:
+    """Takes the words of cues from a text that is masked."""
+    for cue in cues.values():
+        if cue["begin"] is not None:
+            cue["text"] = text[cue["begin"] : cue["end"]]
+
+
+def _without_values(notices: Iterable[str]) -> list[str]:
+    """Notices that do not tell which values a field has: those may be names."""
+    return [notice.partition(THERE)[0] for notice in notices]

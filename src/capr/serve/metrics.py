@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import threading
 from bisect import bisect_left
@@ -10,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+log = logging.getLogger("capr")
 MEDIA = "text/plain; version=0.0.4; charset=utf-8"
 BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 EVERY = 1.0  # seconds after which a worker leaves its counts for the others
@@ -39,6 +41,7 @@ class Metrics:
         self._folder, self._gauges = folder, gauges
         self._counts: Counts = defaultdict(float)
         self._changing = threading.Lock()
+        self._failed = False
 
     def count(self, name: str, by: float = 1.0, **labels: str) -> None:
         """Adds to a counter."""
@@ -65,8 +68,14 @@ class Metrics:
         if self._folder is not None:
             file = self._folder / f"{os.getpid()}.json"
             part = file.with_suffix(".part")
-            part.write_text(json.dumps(counts))
-            part.replace(file)
+            try:
+                part.write_text(json.dumps(counts))
+                part.replace(file)
+                self._failed = False
+            except OSError as error:  # a disk that is full, say: this worker goes on counting
+                if not self._failed:
+                    log.warning("the metrics of this worker cannot be left for the others: %s", error)
+                self._failed = True
         return counts
 
     def text(self) -> str:

@@ -16,6 +16,8 @@ MEDIA = "application/problem+json"
 STATUS: Sequence[tuple[type[CaprError], int]] = ((NotThereError, 404), (BusyError, 409), (UnavailableError, 503))
 # A folder of this machine concerns nobody who asks over a network: the last name says enough.
 PATH = re.compile(r"(?<![\w./:])(?:/[^\s/'\"(),;]+)+/([^\s/'\"(),;]+)")
+# As RFC 9110 has them, whatever this version of Python calls them: clients compare the type.
+TITLES = {413: "Content Too Large", 422: "Unprocessable Content"}
 SOON = 2  # seconds after which to try again what is not possible now
 NOT_THERE = (
     "there is nothing of that name, or it may not be seen with this token",
@@ -59,7 +61,7 @@ class ProblemError(Exception):
 
     def as_json(self, instance: str) -> dict[str, Any]:
         """The document."""
-        title = HTTPStatus(self.status).phrase
+        title = TITLES.get(self.status) or HTTPStatus(self.status).phrase
         found: dict[str, Any] = {
             "type": f"urn:capr:problem:{title.lower().replace(' ', '-')}",
             "title": title,

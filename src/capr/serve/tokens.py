@@ -19,7 +19,7 @@ from pathlib import Path
 from capr.documents import CaprError, UnavailableError
 from capr.index import Filters
 from capr.index.database import FILE as LIBRARY
-from capr.index.filters import NAMES, PASSAGE_NAMES
+from capr.index.part import about_passages
 
 FILE = "tokens.json"
 PREFIX = "capr_"
@@ -122,7 +122,9 @@ class Tokens:
                 rows = json.loads(self.file.read_text("utf-8"))["tokens"]
                 known = tuple(Token(**row) for row in rows)
                 for one in known:
-                    _ = one.filters, ROLES.index(one.role)
+                    _ = ROLES.index(one.role)
+                    if one.restrictions and (not one.filters or about_passages(one.filters)):
+                        raise ValueError(f"what {one.id} is restricted to makes no part of the library")
             except (OSError, ValueError, TypeError, KeyError, CaprError) as error:
                 raise self._damaged(error) from error
             self._stamp, self._known = stamp, known
@@ -147,13 +149,11 @@ class Tokens:
             wrong.append(f"a {role} changes the whole library, so that it cannot be restricted to a part. Fix: {fix}.")
         if days is not None and not 0 < days < 36_500:
             wrong.append(f"a token cannot expire after {days:g} days. Fix: use a number above 0.")
-        passages = [one for one in restrictions if NAMES.get(one.removesuffix("!")) in PASSAGE_NAMES]
-        if passages or any(one.removesuffix("!") in ("entity", "without") for one in restrictions):
+        if about_passages(Filters.of(restrictions)):
             fact = "a token is restricted to whole documents, and this filter is about passages of them"
             wrong.append(f"{fact}. Fix: restrict it by patient, source, type, date, or other metadata.")
         if wrong:
             raise CaprError(" ".join(wrong))
-        Filters.of(restrictions)
 
     @contextmanager
     def _changing(self) -> Iterator[None]:

@@ -56,16 +56,19 @@ class Work:
         leaving = asyncio.ensure_future(gone.wait() if gone else asyncio.sleep(2 * self._seconds))
         try:
             await asyncio.wait({acquiring, leaving}, timeout=self._seconds, return_when=asyncio.FIRST_COMPLETED)
-            if acquiring.done():
-                return
-            self.refused += 1
-            if leaving.done():
-                raise ProblemError(408, "the client has gone before its turn came", "ask again")
-            raise _busy(f"no thread was free for {self._seconds:g} seconds")
+        except asyncio.CancelledError:
+            if not acquiring.cancel():  # it has the thread already, which nobody needs any more
+                self._free.release()
+            raise
         finally:
             leaving.cancel()
-            if not acquiring.done():
-                acquiring.cancel()
+        if acquiring.done():
+            return
+        acquiring.cancel()
+        self.refused += 1
+        if leaving.done():
+            raise ProblemError(408, "the client has gone before its turn came", "ask again")
+        raise _busy(f"no thread was free for {self._seconds:g} seconds")
 
     def _done(self, future: asyncio.Future[Done]) -> None:
         self.running -= 1

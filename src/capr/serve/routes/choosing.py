@@ -34,7 +34,9 @@ async def facets(body: FacetsBody, exchange: Reader) -> Response:
             one["value"] = masking.short(one["value"], {})
         return found
 
-    return reply(await exchange.light(counted))
+    found = await exchange.light(counted)
+    exchange.record.more = {"patients": [one["value"] for one in found["patient"]]}
+    return reply(found)
 
 
 @router.get("/patients", summary="List patients", responses=PATIENTS)

@@ -26,6 +26,7 @@ from capr.serve.replies import EVENTS, JOB, JOB_MADE, REMOVED, UPLOAD
 router = APIRouter(tags=["writing"], default_response_class=Response)
 JobId = Annotated[str, Path(max_length=64)]
 FILES = 1000  # in one request
+LONGEST = 150  # bytes of the name of a file; the end is kept, which tells its format
 EVERY = 0.3  # seconds between two events
 
 
@@ -109,8 +110,8 @@ async def _files(request: Request) -> tuple[dict[str, bytes], bool]:
 
 def _name(given: str, known: dict[str, bytes]) -> str:
     name = PurePosixPath(given.replace("\\", "/")).name
-    name = "".join(letter if letter.isalnum() or letter in "._- " else "_" for letter in name).strip(" .")[-150:]
-    name = name or f"file{len(known) + 1}"
+    name = "".join(letter if letter.isalnum() or letter in "._- " else "_" for letter in name).strip(" .")
+    name = name.encode()[-LONGEST:].decode(errors="ignore") or f"file{len(known) + 1}"
     while name in known or name in (DOCUMENTS, "metadata.csv"):
         name = f"{len(known) + 1}-{name}"
     return name
@@ -125,6 +126,7 @@ def _jobs(exchange: Exchange) -> Jobs:
 async def _job(id: str, exchange: Exchange) -> Job:
     """A job of whoever asks; an admin may look at all."""
     jobs, caller = _jobs(exchange), exchange.caller
+    exchange.record.more = {"job": id}
     found = await exchange.light(lambda *_: jobs.job(id))
     if found.who != caller.id and not caller.may("admin"):
         raise NotThereError(f"there is no job {id!r}. Fix: check the id.")
