@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -19,6 +18,7 @@ from rich.text import Text
 import capr
 from capr.documents import CaprError, Document, Notice, Problem, Reading, Span
 from capr.documents.formats import BY_NAME
+from capr.search.fusion import Fusion as Fusion
 
 Item = TypeVar("Item")
 Files = Annotated[list[str], typer.Argument(metavar="FILE...", help="Files, folders, or - for standard input.")]
@@ -40,13 +40,6 @@ Replace = Annotated[
     bool, typer.Option("--replace", help="Allow an id twice; whoever keeps the documents keeps the later one.")
 ]
 LibraryFolder = Annotated[Path, typer.Argument(metavar="LIBRARY", help="The folder of the library.")]
-
-
-class Fusion(StrEnum):
-    """Ways to join two rankings."""
-
-    scores = "scores"
-    reciprocal = "reciprocal"
 
 
 Encoder = Annotated[

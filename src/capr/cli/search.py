@@ -17,22 +17,7 @@ from capr.cli.annotate import SIGNS
 from capr.documents import CaprError, Span
 from capr.index.digest import as_text
 from capr.search import Hit, Library, Results
-
-
-class Mode(StrEnum):
-    """First stages."""
-
-    hybrid = "hybrid"
-    lexical = "lexical"
-    dense = "dense"
-    cdv = "cdv"
-
-
-class Group(StrEnum):
-    """What hits may stand for."""
-
-    document = "document"
-    patient = "patient"
+from capr.search.passages import Group, Mode
 
 
 class Flag(StrEnum):

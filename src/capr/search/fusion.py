@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from enum import StrEnum
 from statistics import fmean, pstdev
 
 from capr.index import Found
@@ -69,9 +70,16 @@ def reranked(ordered: Ranking, stages: Stages) -> list[Found]:
     return best + [Found(number, lowest - place) for place, number in enumerate(others, 1)]
 
 
+class Fusion(StrEnum):
+    """Ways to join two rankings."""
+
+    scores = "scores"
+    reciprocal = "reciprocal"
+
+
 FUSIONS: Mapping[str, Callable[[Stages], list[Found]]] = {
-    "scores": normalised,
-    "reciprocal": reciprocal,
+    Fusion.scores: normalised,
+    Fusion.reciprocal: reciprocal,
 }
 DEFAULT = "scores"
 

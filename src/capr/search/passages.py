@@ -6,6 +6,7 @@ import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import cached_property, lru_cache
 
 from capr.documents import CaprError, Span
@@ -19,13 +20,27 @@ from capr.search.parse import Parsed
 from capr.search.prepare import wording
 from capr.search.rerank import Ranker
 
-MODES = ("hybrid", "lexical", "dense", "cdv")
-GROUPS = ("document", "patient")
 DEPTH = 100  # passages that each first stage gives
 RERANKED = 32  # passages that a ranker reads
 LARGEST = 10_000  # hits
 OTHERS = 4  # further hits shown of a group
 Stages = Mapping[str, Mapping[int, Stage]]
+
+
+class Mode(StrEnum):
+    """First stages."""
+
+    hybrid = "hybrid"
+    lexical = "lexical"
+    dense = "dense"
+    cdv = "cdv"
+
+
+class Group(StrEnum):
+    """What hits may stand for."""
+
+    document = "document"
+    patient = "patient"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +59,7 @@ class Options:
             value = getattr(self, name)
             if type(value) is not int or not least <= value <= LARGEST:
                 wrong.append(f"{name} is {value!r}. Fix: ask for {least} to {LARGEST:,} passages.")
-        known = {"mode": MODES, "fusion": tuple(FUSIONS), "group": (*GROUPS, None)}
+        known = {"mode": tuple(Mode), "fusion": tuple(FUSIONS), "group": (*Group, None)}
         for name, values in known.items():
             if (value := getattr(self, name)) not in values:
                 wrong.append(f"there is no {name} {value!r}. Fix: use {', '.join(filter(None, values))}.")

@@ -14,6 +14,8 @@ from capr.annotate import Query as Asked
 from capr.annotate.context import FLAGS
 from capr.documents import CaprError
 from capr.index import Filters
+from capr.search.fusion import Fusion
+from capr.search.passages import Group, Mode
 
 TEXT = 100_000  # characters of any text in a request; a server allows queries of fewer
 VALUES = 10_000  # values of a filter
@@ -46,29 +48,6 @@ Id = Annotated[str, Path(description="The id of a document, percent-encoded as a
 Typed = Annotated[str, Query(max_length=200, description="The beginning of a name, as it is typed.")]
 Offset = Annotated[int, Query(ge=0, le=1_000_000_000, description="How many to leave out.")]
 Limit = Annotated[int, Query(ge=1, le=1000, description="How many to give, at most.")]
-
-
-class Mode(StrEnum):
-    """First stages."""
-
-    hybrid = "hybrid"
-    lexical = "lexical"
-    dense = "dense"
-    cdv = "cdv"
-
-
-class Fusion(StrEnum):
-    """Ways to join two rankings."""
-
-    scores = "scores"
-    reciprocal = "reciprocal"
-
-
-class Group(StrEnum):
-    """What hits may stand for."""
-
-    document = "document"
-    patient = "patient"
 
 
 class Body(BaseModel):
