@@ -250,6 +250,27 @@ def test_workers_do_not_outlive_the_server(folder):
         assert wait_for(lambda: not any(is_alive(worker) for worker in workers))
 
 
+def test_a_worker_that_is_killed_soon_is_begun_again(folder):
+    with running(folder, workers=2) as server:
+        for _ in range(2):
+            (first, second) = children(server.pid)
+            os.kill(first, signal.SIGKILL)  # by a machine that is short of memory, say; the other one serves on
+            assert wait_for(lambda: second in children(server.pid) and len(set(children(server.pid)) - {first}) == 2)
+            assert search(server.port)[0] == 200
+
+
+def test_workers_that_are_killed_again_and_again_end_the_server(folder):
+    with running(folder, workers=2) as server:
+        for _ in range(20):
+            for worker in children(server.pid):
+                with suppress(ProcessLookupError):
+                    os.kill(worker, signal.SIGKILL)
+            if server.poll() is not None:
+                break
+            time.sleep(0.25)
+        assert server.wait(20) != 0
+
+
 def test_workers_that_cannot_start_say_why(folder):
     given = {"library": str(folder), "deidentify": "no:Such", "workers": 2, "port": 0}
     command = [sys.executable, "-c", START, json.dumps(given)]

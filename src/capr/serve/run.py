@@ -22,7 +22,8 @@ from capr.serve.worker import run
 
 BACKLOG = 512  # connections that may wait to be taken
 LOOK = 0.2  # seconds after which the workers are looked after
-SHORT = 5.0  # seconds; a worker that ends so soon after it began will not do better the next time
+SHORT = 5.0  # seconds; a worker that ends by itself so soon after it began will not do better the next time
+KILLED = 5  # times that workers may be killed so soon, one after the other, before the server gives up
 PATIENCE = 15.0  # seconds that workers may take to end, after their grace
 
 
@@ -65,7 +66,7 @@ class Workers:
     """Processes that listen at the same place. One that dies is begun again; when this one dies, so do they."""
 
     def __init__(self, count: int, listening: socket.socket) -> None:
-        self._listening, self._stopping = listening, False
+        self._listening, self._stopping, self._killed = listening, False, 0
         self._alive, self._end = os.pipe()  # whoever holds the other end learns when this process is no more
         self._workers = [self._begin() for _ in range(count)]
 
@@ -78,8 +79,10 @@ class Workers:
             for place, (worker, begun) in enumerate(self._workers):
                 if worker.poll() is None or self._stopping:
                     continue
-                if time.monotonic() < begun + SHORT:
-                    self._stop(signal.SIGTERM, None)  # its settings are wrong; it has said why
+                soon = time.monotonic() < begun + SHORT
+                self._killed = self._killed + 1 if soon else 0
+                if soon and (worker.returncode >= 0 or self._killed > KILLED):
+                    self._stop(signal.SIGTERM, None)  # its settings are wrong, and it has said why; or it cannot live
                     break
                 print(f"worker {worker.pid} ended with {worker.returncode}; it is begun again", file=sys.stderr)
                 self._workers[place] = self._begin()
