@@ -15,7 +15,6 @@ from transformers import BertConfig, BertForQuestionAnswering
 
 from capr.documents import CaprError, Span
 from capr.models.reader import SpanReader, Spans
-from capr.search import reading
 from capr.search.reader import OnnxReader, load_reader
 from capr.search.reading import Cutter, Extractor
 from capr.train.export import export
@@ -90,7 +89,8 @@ def slow(reader, folder, question: str, paragraph: str, best: int = 1, limit: in
         for first in inside:
             for last in inside:
                 begin, end = window.offsets[first][0], window.offsets[last][1]
-                if first <= last < first + (limit or 10**9):
+                cuts = cuts_a_word(paragraph, begin) or cuts_a_word(paragraph, end)
+                if first <= last < first + (limit or 10**9) and not cuts:
                     value = begins[first] * ends[last]
                     spans[begin, end] = max(value, spans.get((begin, end), 0.0))
     found = []
@@ -98,6 +98,21 @@ def slow(reader, folder, question: str, paragraph: str, best: int = 1, limit: in
         if all(end <= b or e <= begin for b, e, _ in found) and len(found) < best:
             found.append((begin, end, value))
     return found, null
+
+
+def cuts_a_word(text, place):
+    """Whether a word, or a number with its point, goes on there."""
+    before, after = text[:place][-2:], text[place:][:2]
+    joins = ".,:/-"
+    return (
+        (is_of_word(before[-1:]) and is_of_word(after[:1]))
+        or (before[-1:].isdigit() and after[:1] in joins and after[1:].isdigit())
+        or (before[:1].isdigit() and before[1:] in joins and after[:1].isdigit())
+    )
+
+
+def is_of_word(character):
+    return character.isalnum() or character == "_"
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -127,7 +142,7 @@ def test_any_paragraph_is_read_as_by_the_slow_reference(reader, folder, words):
 def test_many_paragraphs_at_once_are_read_like_each_alone(reader, monkeypatch):
     alone = [reader.read("What dose?", [text], 2)[0] for text in TEXTS]
     for pieces in (1, 100, 10_000):
-        monkeypatch.setattr(reading, "PIECES", pieces)
+        monkeypatch.setattr(reader._extractor, "_together", pieces)
         together = reader.read("What dose?", TEXTS, 2)
         assert [[one.span for one in some] for some in together] == [[one.span for one in some] for some in alone]
         for one, two in zip(chain(*together), chain(*alone), strict=True):
@@ -228,11 +243,46 @@ def test_a_tokenizer_without_marks_is_told(folder):
         Cutter(tokenizer)
 
 
+def splitting(way):
+    """A tokenizer that knows nothing but how to split a text."""
+    tokenizer = Tokenizer(models.WordLevel({"[CLS]": 0, "[UNK]": 1, "a": 2}, unk_token="[UNK]"))
+    tokenizer.pre_tokenizer = way
+    tokenizer.post_processor = processors.TemplateProcessing("[CLS] $A", "[CLS] $A $B:1", [("[CLS]", 0)])
+    return tokenizer
+
+
+@pytest.mark.parametrize(
+    ("text", "liked", "said"),
+    [
+        ("potassium 5.4 mmol", "5", "5.4"),  # a network that likes a piece of a number, or of a word
+        ("on 2025-3-10, after", "3", "2025-3-10"),
+        ("BP 112/66 mmHg", "66", "112/66"),
+        ("hepatotoxicity seen", "toxi", "hepatotoxicity"),
+        ("the dose (5 mg).", "5", "5"),
+        ("a rash\n \nAttending: B", "rash\n \nAttending", "rash"),  # and one that reads on after a blank line
+        ("a rash\nand fever", "rash\nand", "rash\nand"),
+    ],
+)
+def test_answers_are_whole_words_of_one_block_of_lines(text, liked, said):
+    first = text.index(liked)
+    characters = splitting(pre_tokenizers.Split("", "isolated"))  # each is a piece
+
+    def network(windows):
+        scores = np.zeros((len(windows), max(len(window.ids) for window in windows), 2), np.float32)
+        for row, window in enumerate(windows):
+            places = np.arange(window.begin, window.end)[:, None]
+            scores[row, window.begin : window.end] = -np.abs(
+                places - window.begin - (first, first + len(liked) - 1)
+            )  # the nearer, the better
+        return scores
+
+    ((found,),) = Extractor(Cutter(characters, 64, 8, 4), network).extract([("a", text)])
+    assert found.span.of(text) == said
+
+
 def test_spans_that_are_taken_are_not_given_again():
     """A network that likes one place above all: the next answers lie beside it, before it comes to worse windows."""
-    tokenizer = Tokenizer(models.WordLevel({"[CLS]": 0, "[UNK]": 1, "a": 2}, unk_token="[UNK]"))
-    tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
-    tokenizer.post_processor = processors.TemplateProcessing("[CLS] $A", "[CLS] $A $B:1", [("[CLS]", 0)])
+    tokenizer = splitting(pre_tokenizers.WhitespaceSplit())
 
     def network(windows):
         scores = np.zeros((len(windows), max(len(window.ids) for window in windows), 2), np.float32)

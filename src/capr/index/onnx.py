@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import os
+import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +23,7 @@ KINDS = ("encoder", "ranker", "poly", "reader")
 QUERY = "query.onnx"  # of a model that has another network for queries
 LEAST = 4  # word pieces: two marks, and something between
 POOLINGS = ("cls", "mean")
+TOGETHER = 512  # word pieces that a network reads at once, with padding: with more, it waits for memory
 Floats = NDArray[np.float32]
 
 
@@ -66,7 +69,7 @@ class Manifest:
 
 
 class OnnxModel:
-    """Runs a model of a folder.
+    """Runs a model of a folder. Several threads may ask; one at a time is answered if it takes all cores anyway.
 
     Args:
         folder: that has it.
@@ -89,6 +92,8 @@ class OnnxModel:
             self.tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         except Exception as error:  # the library has its own
             raise _not_loaded(folder, error) from error
+        # Runs side by side on the same cores end no sooner, and each takes memory that is never given back.
+        self._turn = threading.Semaphore(max(1, (os.cpu_count() or 1) // threads) if threads else 1)
         self._inputs = {entry.name for entry in self._session.get_inputs()}
         if unknown := self._inputs - {"input_ids", "attention_mask", "token_type_ids"}:
             fact = f"it wants {', '.join(sorted(unknown))}"
@@ -97,13 +102,11 @@ class OnnxModel:
         self.tokenizer.enable_truncation(pieces or self.manifest.pieces)
         self.tokenizer.no_padding()
 
-    def run(self, texts: Sequence[str] | Sequence[tuple[str, str]], batch: int = 32) -> Floats:
+    def run(self, texts: Sequence[str] | Sequence[tuple[str, str]]) -> Floats:
         """The pooled output for each text or pair of texts: (texts, outputs)."""
         encodings = self.tokenizer.encode_batch_fast(list(texts))
-        order = sorted(range(len(texts)), key=lambda i: len(encodings[i].ids))  # of like length, so little padding
-        parts = [order[begin : begin + batch] for begin in range(0, len(order), batch)]
         found = None
-        for part in parts:
+        for part in batches([len(encoding.ids) for encoding in encodings]):
             pooled = self._run([encodings[i] for i in part])
             if found is None:
                 found = np.zeros((len(texts), pooled.shape[1]), np.float32)
@@ -142,8 +145,26 @@ class OnnxModel:
             given["input_ids"][row, :length] = encoding.ids
             given["attention_mask"][row, :length] = 1
             given["token_type_ids"][row, :length] = encoding.type_ids
-        (states, *_) = self._session.run(None, {name: given[name] for name in self._inputs})
+        with self._turn:
+            (states, *_) = self._session.run(None, {name: given[name] for name in self._inputs})
         return states, given["attention_mask"]
+
+
+def batches(lengths: Sequence[int], pieces: int = TOGETHER) -> Iterator[list[int]]:
+    """The places of texts that are read together: of like length, so that little is padded, the longest first.
+
+    Args:
+        lengths: of the texts, in word pieces.
+        pieces: that are read together, at most, with padding; a text that is longer is read alone.
+
+    >>> list(batches([3, 9, 2, 20], 10))
+    [[3], [1], [2, 0]]
+    """
+    order = sorted(range(len(lengths)), key=lambda place: lengths[place])
+    while order:
+        size = max(1, pieces // max(1, lengths[order[-1]]))
+        yield order[-size:]
+        order = order[:-size]
 
 
 def open_network(path: Path, threads: int = 0) -> Any:

@@ -39,7 +39,8 @@ class AnswerReader(Protocol):
     def read(self, question: str, paragraphs: Sequence[str], best: int = 1) -> list[list[Reading]]:
         """For each paragraph its most likely answers, the best first, at most so many.
 
-        None only for a paragraph without words: whether there is an answer at all is for the threshold to say.
+        Whole words, all of one block of lines. None only for a paragraph without words: whether there is an answer at
+        all is for the threshold to say.
         """
 
 

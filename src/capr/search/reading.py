@@ -6,6 +6,7 @@ released code.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -17,9 +18,11 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from capr.documents import CaprError, Span
+from capr.index.onnx import TOGETHER, batches
 
+WORD = re.compile(r"\w+(?:(?<=\d)[.,:/-](?=\d)\w+)*")  # a number goes on after its point, and a date after its dashes
+BLANK = re.compile(r"\n[^\S\n]*\n")
 KEPT = 2048  # texts whose pieces are remembered, as several questions are asked of one report
-PIECES = 1024  # of all windows that a network is given at once, with padding
 Floats = NDArray[np.float64]
 
 
@@ -30,12 +33,15 @@ class Pieces:
     Attributes:
         ids: as the network knows them.
         offsets: (pieces, 2), the characters of the text that each stands for.
-        words: (pieces,), whether it stands for more than blanks, so that an answer may begin or end there.
+        words: (pieces,), whether it stands for more than blanks.
+        begins, ends: (pieces,), whether it does and a word or a number begins, or ends, so that an answer may.
     """
 
     ids: list[int]
     offsets: NDArray[np.int64]
     words: NDArray[np.bool_]
+    begins: NDArray[np.bool_]
+    ends: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +100,12 @@ class Cutter:
     def _pieces(self, text: str) -> Pieces:
         encoding = self._tokenizer.encode(text, add_special_tokens=False)
         offsets = np.array(encoding.offsets, np.int64).reshape(-1, 2)
-        words = [not text[begin:end].isspace() and begin < end for begin, end in encoding.offsets]
-        return Pieces(encoding.ids, offsets, np.array(words, bool))
+        words = np.array([begin < end and not text[begin:end].isspace() for begin, end in encoding.offsets], bool)
+        within = np.zeros(len(text) + 1, bool)  # whether a word goes on from the character before
+        for word in WORD.finditer(text):
+            within[word.start() + 1 : word.end()] = True
+        begins, ends = (words & ~within[offsets[:, side]] for side in (0, 1))
+        return Pieces(encoding.ids, offsets, words, begins, ends)
 
     def windows(self, question: str, paragraph: str) -> Iterator[Window]:
         """The windows of a paragraph; none if it has no pieces.
@@ -150,10 +160,10 @@ class Extractor:
         cutter: makes the windows.
         network: windows to scores of begin and end at each piece.
         answer: pieces of an answer, at most; 0 for any number.
-        together: pieces that the network is given at once, with padding; 0 for what is best on a few cores.
+        together: pieces that the network is given at once, with padding.
     """
 
-    def __init__(self, cutter: Cutter, network: Network, answer: int = 128, together: int = 0) -> None:
+    def __init__(self, cutter: Cutter, network: Network, answer: int = 128, together: int = TOGETHER) -> None:
         self._cutter, self._network, self._answer, self._together = cutter, network, answer, together
 
     def extract(self, pairs: Sequence[tuple[str, str]], best: int = 1) -> list[list[Extracted]]:
@@ -168,11 +178,8 @@ class Extractor:
 
     def _scores(self, windows: Sequence[Window]) -> list[NDArray[np.float32]]:
         """Of each window (pieces, 2); those of like length are read together, so that little is padded."""
-        order = sorted(range(len(windows)), key=lambda i: len(windows[i].ids))
         found: dict[int, NDArray[np.float32]] = {}
-        while order:
-            size = max(1, (self._together or PIECES) // len(windows[order[-1]].ids))
-            part, order = order[-size:], order[:-size]
+        for part in batches([len(window.ids) for window in windows], self._together):
             scores = self._network([windows[i] for i in part])
             found |= {i: scores[row, : len(windows[i].ids)] for row, i in enumerate(part)}
         return [found[i] for i in range(len(windows))]
@@ -181,7 +188,9 @@ class Extractor:
 def spans(
     text: str, pieces: Pieces, read: Sequence[tuple[Window, NDArray[np.float32]]], answer: int = 128, best: int = 1
 ) -> list[Extracted]:
-    """The likeliest answers of a paragraph, the best first, none of which overlaps another.
+    """The likeliest answers of a paragraph, whole words, the best first, none of which overlaps another.
+
+    An answer ends before the next blank line.
 
     Args:
         text: of the paragraph.
@@ -194,7 +203,8 @@ def spans(
     for window, scores in read:
         begins, ends, none = likelihoods(window, scores)
         inside = slice(window.first, window.first + len(ends))
-        begins[~pieces.words[inside]] = ends[~pieces.words[inside]] = -np.inf
+        begins[~pieces.begins[inside]] = -np.inf
+        ends[~pieces.ends[inside]] = -np.inf
         likely.append((begins, ends, pieces.offsets[inside]))
         null = min(null, none)
     found: list[Extracted] = []
@@ -205,7 +215,9 @@ def spans(
         if score == -np.inf:
             break
         taken.append(span)
-        found.append(Extracted(span.trimmed(text), score, null))
+        blank = BLANK.search(text, span.begin, span.end)
+        said = Span(span.begin, blank.start()) if blank else span
+        found.append(Extracted(said.trimmed(text), score, null))
     return found
 
 

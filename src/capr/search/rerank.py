@@ -37,7 +37,7 @@ class OnnxRanker:
     def scores(self, query: str, passages: Sequence[str]) -> list[float]:
         if not passages:
             return []
-        found = self._model.run([(query, passage) for passage in passages], batch=8)
+        found = self._model.run([(query, passage) for passage in passages])
         return [float(score) for score in found[:, 0]]
 
 

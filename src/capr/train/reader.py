@@ -19,6 +19,7 @@ from torch import Tensor
 
 from capr.documents import CaprError, Span
 from capr.evaluate.answers import calibration_error, exact_match, f1
+from capr.index.onnx import TOGETHER
 from capr.models.layers import cut_inside
 from capr.models.reader import SpanReader, Spans
 from capr.search.models import shipped
@@ -216,7 +217,7 @@ class Objective:
         """The answer to each."""
         trains = self.model.training
         self.model.eval()
-        together = GPU_PIECES if self.reader.device == "cuda" else 0
+        together = GPU_PIECES if self.reader.device == "cuda" else TOGETHER
         extractor = Extractor(self.cutter, self.scores, self.recipe.answer, together)
         found = extractor.extract([(one.question, one.text) for one in chosen])
         self.model.train(trains)
