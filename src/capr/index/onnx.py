@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import os
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,7 +21,7 @@ KINDS = ("encoder", "ranker", "poly", "reader")
 QUERY = "query.onnx"  # of a model that has another network for queries
 LEAST = 4  # word pieces: two marks, and something between
 POOLINGS = ("cls", "mean")
-TOGETHER = 512  # word pieces that a network reads at once, with padding: with more, it waits for memory
+TOGETHER = 512  # word pieces that a network reads at once, with padding: with more, it waits for memory, and keeps it
 Floats = NDArray[np.float32]
 
 
@@ -69,7 +67,7 @@ class Manifest:
 
 
 class OnnxModel:
-    """Runs a model of a folder. Several threads may ask; one at a time is answered if it takes all cores anyway.
+    """Runs a model of a folder.
 
     Args:
         folder: that has it.
@@ -92,8 +90,6 @@ class OnnxModel:
             self.tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         except Exception as error:  # the library has its own
             raise _not_loaded(folder, error) from error
-        # Runs side by side on the same cores end no sooner, and each takes memory that is never given back.
-        self._turn = threading.Semaphore(max(1, (os.cpu_count() or 1) // threads) if threads else 1)
         self._inputs = {entry.name for entry in self._session.get_inputs()}
         if unknown := self._inputs - {"input_ids", "attention_mask", "token_type_ids"}:
             fact = f"it wants {', '.join(sorted(unknown))}"
@@ -145,8 +141,7 @@ class OnnxModel:
             given["input_ids"][row, :length] = encoding.ids
             given["attention_mask"][row, :length] = 1
             given["token_type_ids"][row, :length] = encoding.type_ids
-        with self._turn:
-            (states, *_) = self._session.run(None, {name: given[name] for name in self._inputs})
+        (states, *_) = self._session.run(None, {name: given[name] for name in self._inputs})
         return states, given["attention_mask"]
 
 
