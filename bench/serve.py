@@ -161,7 +161,8 @@ def soak(settings: dict, token: str, asked: Sequence[str], connections: int, sec
 
 def told(name: str, found: Load) -> None:
     rate = found.requests / found.seconds
-    print(f"| {name} | {rate:,.{0 if rate >= 10 else 1}f} | {found.p50:,.1f} | {found.p95:,.1f} | {found.errors} |", flush=True)
+    shown = f"{rate:,.0f}" if rate >= 10 else f"{rate:.1f}"
+    print(f"| {name} | {shown} | {found.p50:,.1f} | {found.p95:,.1f} | {found.errors} |", flush=True)
 
 
 # --- libraries ---
