@@ -5,10 +5,12 @@ python tools/reader/prepare.py ../shared/data OUT
 Writes into OUT, in SQuAD's format:
 
 - to learn from: squad (SQuAD, XQuAD, and COVID-QA), articles (SQuAD's paragraphs joined to their articles, so that
-  a question has to be told from the other paragraphs of its article) and clinical (questions made from ACI-Bench's and
-  MTS-Dialog's notes and from case reports under CC BY, by templates and from clauses), as NAME.json.gz;
-- to choose by: dev-squad, dev-covid, dev-clinical (by templates), dev-clauses (from clauses, where there are any) and
-  dev-samples, the questions that ship about every other patient and article; likewise as NAME.json.gz;
+  a question has to be told from the other paragraphs of its article), clinical (questions made from ACI-Bench's and
+  MTS-Dialog's notes and from case reports under CC BY, by templates and from clauses) and visits (questions that were
+  asked in the visits which those notes record), as NAME.json.gz; and texts (sentences of Wikipedia's articles on
+  diseases and of the notes, with a blank that the rest of the text fills) to begin with;
+- to choose by: dev-squad, dev-covid, dev-clinical (by templates), dev-clauses (from clauses, where there are any),
+  dev-visits and dev-samples, the questions that ship about every other patient and article; likewise as NAME.json.gz;
 - the tests, likewise, as test-NAME.json; test-samples is the other half of the questions that ship.
 
 Documents by which `is_test` are for the tests, as everywhere in capr, a tenth of the others to choose by. No paragraph
@@ -27,15 +29,21 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "weights"))
 
 from pairs import cases, shared_notes
 
+import capr
 from capr.annotate.mentions import annotator
 from capr.documents import Document, Span
 from capr.evaluate.split import is_test
+from capr.search.models import shipped
+from capr.search.rerank import OnnxRanker
 from capr.supervise.questions import questions
 from capr.supervise.reports import Asked, Report, count, of_samples, read_reports, write_squad
+from capr.supervise.spans import recurring
+from capr.supervise.visits import visit
 
 XQUAD = "xquad "
 DEV = 0.28  # of all documents: the tests' fifth, and a tenth of the others
 PER_NOTE = 30  # questions to learn from
+PER_TEXT, LONG = 6, 1000  # questions with a blank, and characters of a note that has them, at least
 HELD = 150  # notes that are measured with
 
 
@@ -69,9 +77,15 @@ def main(data, out):
     keep("test-squad", test)
     keep("test-covid", covid_test)
     notes = list({note.text: note for note in (*shared_notes(data), *cases(data))}.values())
-    learn, *held = parts(notes)
+    dialogues = {note.id: note.metadata["dialogue"] for note in notes if "dialogue" in note.metadata}
+    learn, *held = parts([replace(note, metadata={}) if note.id in dialogues else note for note in notes])
     finder = annotator(with_tagger=False)
     keep("clinical", questions(learn, per_note=PER_NOTE, finder=finder))
+    wikipedia = (one for one in capr.read(data / "wikipedia_diseases" / "articles.jsonl") if not is_test(one.id))
+    keep("texts", recurring((*wikipedia, *(note for note in learn if len(note.text) > LONG)), PER_TEXT))
+    ranker = OnnxRanker(shipped("ranker"))
+    for name, some in zip(("visits", "dev-visits", "test-visits"), (learn, *held), strict=True):
+        keep(name, (visit(note, dialogues[note.id], ranker.scores) for note in some if note.id in dialogues))
     for name, some in zip(("dev", "test"), held, strict=True):
         some = sorted(some, key=lambda note: sha256(note.id.encode()).digest()[::-1])
         for kind, share in (("clinical", 0), ("clauses", 1)):

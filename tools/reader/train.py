@@ -15,7 +15,7 @@ import importlib.util
 import json
 import sys
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import ModuleType
 from unittest.mock import MagicMock
@@ -51,7 +51,13 @@ from capr.train.reader import Recipe, build, train, validated  # noqa: E402
 MINILM = "ms-marco-MiniLM-L-12-v2"
 LENGTH = 900  # characters of a paragraph to measure with
 QUESTIONS, PARAGRAPHS = 500, 40  # of a file to measure whole reports with
-SOURCES = {"squad": 1.0, "articles": 1.0, "clinical": 0.3}  # files, and how often their questions are drawn
+WARM = {"texts": 1.0}
+SOURCES = {
+    "squad": 1.0,
+    "articles": 1.0,
+    "clinical": 0.3,
+    "visits": 1.0,
+}  # files, and how often their questions are drawn
 
 
 @dataclass(frozen=True)
@@ -61,6 +67,7 @@ class Model:
     recipe: Recipe
     schedule: Schedule
     ship: bool = True
+    sources: dict[str, float] = field(default_factory=lambda: SOURCES)
 
 
 def student(layers, seed=1):
@@ -71,7 +78,9 @@ def student(layers, seed=1):
 
 LONG = Schedule(epochs=3, batch=48, learning_rate=8e-5, patience=0, validations=2)
 MODELS = {
-    "teacher": Model(Recipe(MINILM, licence="CC BY-SA"), LONG, ship=False),
+    "warm": Model(Recipe(MINILM, licence="CC BY-SA"), replace(LONG, epochs=1), ship=False, sources=WARM),
+    "teacher": Model(Recipe("warm", licence="CC BY-SA"), LONG, ship=False),
+    "teacher-cold": Model(Recipe(MINILM, licence="CC BY-SA"), LONG, ship=False),
     "reader": student(6),
     "reader-2": student(6, 2),
     "reader-3": student(6, 3),
@@ -90,7 +99,7 @@ def main(reports, bases, out, names):
         recipe = located(replace(model.recipe, name=name), bases, out)
         sources = [
             Source(read_reports(reports / f"{file}.json.gz", print), weight, name=file)
-            for file, weight in SOURCES.items()
+            for file, weight in model.sources.items()
         ]
         say(name, {one.name: f"{len(one.reports):,} reports, {one.questions:,} questions" for one in sources})
 

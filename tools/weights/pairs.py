@@ -155,19 +155,21 @@ def write_task(path, passages, openings, lists):
 
 
 def shared_notes(data):
-    """ACI-Bench's notes, and MTS-Dialog's sections."""
+    """ACI-Bench's notes, and MTS-Dialog's sections, with the visits that they record in their metadata."""
     for path in sorted((data / "aci_bench").glob("*.csv")):
         if not path.stem.endswith("_metadata"):
             with path.open(encoding="utf-8", newline="") as file:
                 for row in csv.DictReader(file):
-                    yield Document(f"aci-{path.stem}-{row['encounter_id']}", row["note"])
+                    id = f"aci-{path.stem}-{row['encounter_id']}"
+                    yield Document(id, row["note"], metadata={"dialogue": row["dialogue"]})
     for path in sorted((data / "mts_dialog").glob("*.csv")):
         with path.open(encoding="utf-8", newline="") as file:
             for row in csv.DictReader(file):
                 text = row["section_text"]
                 if text.strip() and row["section_header"] in HEADINGS:
                     section = Annotation("section", Span(0, len(text)), {"heading": HEADINGS[row["section_header"]]})
-                    yield Document(f"mts-{path.stem}-{row['ID']}", text, annotations=(section,))
+                    id, said = f"mts-{path.stem}-{row['ID']}", {"dialogue": row["dialogue"]}
+                    yield Document(id, text, metadata=said, annotations=(section,))
 
 
 def questions(data):
