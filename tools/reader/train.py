@@ -72,11 +72,11 @@ class Model:
 
 def student(layers, seed=1):
     """A reader of fewer layers that learns from a teacher, and begins with some of its layers."""
-    schedule = Schedule(epochs=3, batch=48, learning_rate=1.2e-4, patience=0, seed=seed)
+    schedule = Schedule(epochs=3, batch=96, learning_rate=1.6e-4, patience=0, seed=seed)
     return Model(Recipe("teacher", layers=layers, teacher="teacher", licence="CC BY-SA"), schedule)
 
 
-LONG = Schedule(epochs=3, batch=48, learning_rate=8e-5, patience=0, validations=2)
+LONG = Schedule(epochs=3, batch=96, learning_rate=1.1e-4, patience=0, validations=2)
 MODELS = {
     "warm": Model(Recipe(MINILM, licence="CC BY-SA"), replace(LONG, epochs=1), ship=False, sources=WARM),
     "teacher": Model(Recipe("warm", licence="CC BY-SA"), LONG, ship=False),
