@@ -19,6 +19,7 @@ class Settings:
         encoder, ranker, discourse, reader: models instead of those that the library remembers or that ship; or "none".
         vocabulary: tables of names of your own.
         host, port, workers: where to listen, and in how many processes; port 0 for any that is free.
+        require_token: whether nobody is served without a token, this machine included, even while there is none.
         audit: the folder of the audit trail; if not given, `audit` in the library.
         audit_queries: `keep` the text of queries in it, or `hash` them.
         audit_size: bytes after which a file of the trail is closed and the next begun.
@@ -47,6 +48,7 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 8000
     workers: int = 1
+    require_token: bool = False
     audit: str = ""
     audit_queries: str = "keep"
     audit_size: int = 64_000_000
