@@ -56,6 +56,9 @@ def command(
     upload: Annotated[
         int, typer.Option("--upload", min=1, max=2000, help="Megabytes of a request that adds documents.")
     ] = 64,
+    unpacked: Annotated[
+        int, typer.Option("--unpacked", min=1, max=100_000, help="Megabytes that its gzip files may unpack to.")
+    ] = 256,
     grace: Annotated[
         float, typer.Option("--grace", min=1, help="Seconds that what runs may take to end when it is stopped.")
     ] = 30.0,
@@ -81,7 +84,7 @@ def command(
         discourse=discourse, ranker=ranker, reader=reader, deidentify=deidentify, audit=_absolute(audit),
         vocabulary=tuple(str(path.absolute()) for path in vocabulary or ()), audit_queries=audit_queries, rate=rate,
         burst=burst, waiting=waiting, largest_k=largest_k, longest_query=longest_query, upload=upload * 1_000_000,
-        grace=grace, require_token=require_token,
+        unpacked=unpacked * 1_000_000, grace=grace, require_token=require_token,
     )  # fmt: skip
     code = serve(settings, lambda address: print(f"{library} is served at {address}", flush=True))
     if code:

@@ -28,7 +28,8 @@ class Settings:
         longest_query: characters of a query or question.
         largest_k: hits of one search.
         body: bytes of a request.
-        upload: bytes of a request that adds documents.
+        upload: bytes of a request that adds documents, and characters of each document in its files.
+        unpacked: bytes that all gzip files of such a request may unpack to.
         body_seconds: for a client to send all of its request.
         rate, burst: requests a second that each token and each address may make for long, and at once.
         wrong_tokens: that an address may send in a minute before it has to wait.
@@ -58,6 +59,7 @@ class Settings:
     largest_k: int = 100
     body: int = 1_000_000
     upload: int = 64_000_000
+    unpacked: int = 256_000_000
     body_seconds: float = 30.0
     rate: float = 50.0
     burst: int = 200
