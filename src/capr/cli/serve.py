@@ -59,6 +59,9 @@ def command(
     unpacked: Annotated[
         int, typer.Option("--unpacked", min=1, max=100_000, help="Megabytes that its gzip files may unpack to.")
     ] = 256,
+    feedback: Annotated[
+        int, typer.Option("--feedback", min=0, help="Judgements of passages that are kept of each token.")
+    ] = 100_000,
     grace: Annotated[
         float, typer.Option("--grace", min=1, help="Seconds that what runs may take to end when it is stopped.")
     ] = 30.0,
@@ -84,7 +87,7 @@ def command(
         discourse=discourse, ranker=ranker, reader=reader, deidentify=deidentify, audit=_absolute(audit),
         vocabulary=tuple(str(path.absolute()) for path in vocabulary or ()), audit_queries=audit_queries, rate=rate,
         burst=burst, waiting=waiting, largest_k=largest_k, longest_query=longest_query, upload=upload * 1_000_000,
-        unpacked=unpacked * 1_000_000, grace=grace, require_token=require_token,
+        unpacked=unpacked * 1_000_000, feedback=feedback, grace=grace, require_token=require_token,
     )  # fmt: skip
     code = serve(settings, lambda address: print(f"{library} is served at {address}", flush=True))
     if code:

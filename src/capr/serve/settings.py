@@ -30,6 +30,7 @@ class Settings:
         body: bytes of a request.
         upload: bytes of a request that adds documents, and characters of each document in its files.
         unpacked: bytes that all gzip files of such a request may unpack to.
+        feedback: judgements that are kept of each token.
         body_seconds: for a client to send all of its request.
         rate, burst: requests a second that each token and each address may make for long, and at once.
         wrong_tokens: that an address may send in a minute before it has to wait.
@@ -60,6 +61,7 @@ class Settings:
     body: int = 1_000_000
     upload: int = 64_000_000
     unpacked: int = 256_000_000
+    feedback: int = 100_000
     body_seconds: float = 30.0
     rate: float = 50.0
     burst: int = 200
