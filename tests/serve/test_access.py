@@ -199,12 +199,33 @@ def test_no_other_site_may_read_replies(client):
     assert not [name for name in reply.headers if name.startswith("access-control")]
 
 
+def test_a_server_that_requires_a_token_opens_to_nobody_while_there_is_none(serve, tokens):
+    client = serve(require_token=True)
+    client.server_app = client.app._app
+    closed = [(path, method) for path, method in addresses(client) if path not in OPEN]
+    assert len(closed) >= 24
+    for path, method in closed:
+        told = problem(client.request(method, path, json={}), 401)
+        assert "has no token yet" in told["detail"]
+        assert "capr token create" in told["fix"]
+    problem(client.with_token("capr_made-up").get("/api/me"), 401)
+    problem(Client(client.app, "", "192.168.1.7").get("/api/me"), 401)
+    for path in OPEN:
+        assert client.get(path).status_code == 200
+    holder = client.with_token(tokens())  # counts at once
+    assert holder.get("/api/me").json()["open"] is False
+    assert "there is no token" in problem(client.get("/api/me"), 401)["detail"]
+    client.server.tokens.file.unlink()
+    problem(holder.get("/api/me"), 401)
+
+
 def test_a_host_that_others_reach_needs_a_token(folder, tokens):
     with pytest.raises(CaprError, match=r"could read the library.*capr token create"):
         check(Settings(library=str(folder), host="0.0.0.0"))
     with pytest.raises(CaprError, match="no token"):
         serve(Settings(library=str(folder), host="10.0.0.1"), print)
     check(Settings(library=str(folder), host="::1"))
+    check(Settings(library=str(folder), host="0.0.0.0", require_token=True))  # nobody is answered until there is one
     tokens()
     check(Settings(library=str(folder), host="0.0.0.0"))
 

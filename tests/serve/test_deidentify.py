@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from served import Client, wait
 
 from capr.documents import CaprError, Span
+from capr.search import Library
 from capr.serve.deidentify import HIDDEN, Rules, deidentifier, masked, masked_metadata
 
 NOTE = {
@@ -40,6 +41,23 @@ NAMES = (
     "3/18/2024",
     "March 3",
 )
+
+
+@pytest.fixture
+def removed_after(monkeypatch):
+    """Removes a document right after it was found, before it is masked."""
+
+    def arrange(method, id):
+        original = getattr(Library, method)
+
+        def found_then_removed(self, *arguments, **options):
+            found = original(self, *arguments, **options)
+            assert self.remove(id) == 1
+            return found
+
+        monkeypatch.setattr(Library, method, found_then_removed)
+
+    return arrange
 
 
 @pytest.fixture
@@ -100,6 +118,48 @@ def test_what_is_hidden_is_not_highlighted(client):
     for hit in client.hits("Stratmore Vance asthma", filters={"patient": "V7"}):
         words = [NOTE["text"][begin:end] for begin, end in hit["highlights"]]
         assert not {"Stratmore", "Vance"} & set(words)
+
+
+def test_a_hit_whose_document_was_just_removed_is_left_out(client, removed_after, trail):
+    before = client.documents_of("lasix")
+    assert {"a2", "d1"} < set(before)
+    removed_after("search", "a2")
+    assert client.documents_of("lasix") == [id for id in before if id != "a2"]
+    assert trail()[-1]["documents"] == [id for id in before if id != "a2"]
+
+
+@pytest.mark.parametrize("gone", ["a1", "a2"])
+def test_a_group_of_which_a_document_was_just_removed(client, removed_after, gone):
+    asked = {"query": "plan lasix aspirin", "group": "patient", "filters": {"patient": "A"}}
+    (group,) = client.hits(**asked)
+    assert {group["document"], *(one["document"] for one in group["others"])} == {"a1", "a2"}
+    removed_after("search", gone)
+    (group,) = client.hits(**asked)
+    assert group["group"] == "A"
+    assert {group["document"], *(one["document"] for one in group["others"])} == {"a1", "a2"} - {gone}
+
+
+def test_an_answer_whose_document_was_just_removed_is_left_out(client, removed_after, trail):
+    body = {"question": "Lasix?", "filters": {"patient": "A"}}
+    found = client.post("/api/ask", json=body).json()
+    assert found["found"]
+    assert [answer["document"] for answer in found["answers"]] == ["a2"]
+    removed_after("ask", "a2")
+    found = client.post("/api/ask", json=body).json()
+    assert (found["found"], found["answers"]) == (False, [])
+    assert not trail()[-1].get("documents")
+
+
+def test_a_place_of_an_answer_whose_document_was_just_removed_is_left_out(client, removed_after):
+    body = {"question": "Lasix?", "filters": {"patient": "A"}}
+    copied = {"id": "a3", "text": "PLAN: Lasix 40 mg daily.", "metadata": {"patient": "A"}}
+    assert wait(client, client.post("/api/documents", json={"documents": [copied]}).json()["job"])["added"] == 1
+    (answer,) = client.post("/api/ask", json=body).json()["answers"]
+    (place,) = answer["places"]
+    removed_after("ask", place["document"])
+    found = client.post("/api/ask", json=body).json()
+    assert found["found"]
+    assert [(one["document"], one["places"]) for one in found["answers"]] == [(answer["document"], [])]
 
 
 def test_metadata():

@@ -2,10 +2,13 @@
 
 import gzip
 import json
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 from served import problem
 
 from capr.serve.desk import Desk
+from capr.serve.problems import ProblemError
 from capr.train.pairs import Pairs
 
 
@@ -37,6 +40,37 @@ def test_feedback_on_nothing(client):
     problem(judge(client, "a2", True, begin=5, end=5), 422)
     problem(client.post("/api/feedback", json={"document": "a2", "begin": 0, "end": 4, "answers": True}), 422)
     problem(client.post("/api/feedback", json={"query": "x", "document": "a2", "begin": 0, "end": 4}), 422)
+
+
+def test_feedback_of_one_token_is_limited(serve, tokens, folder):
+    client = serve(feedback=2)
+    one, other = (client.with_token(tokens(name=name)) for name in "ab")
+    assert judge(one, "a2", True, query="first").status_code == 201
+    assert judge(one, "a2", True, query="second").status_code == 201
+    reply = judge(one, "a2", True, query="third")
+    told = problem(reply, 409)
+    assert "2 judgements of this token" in told["detail"]
+    assert "answers: null" in told["fix"]
+    assert "--feedback" in told["fix"]
+    assert "retry-after" not in reply.headers  # waiting does not help
+    assert judge(other, "a2", True, query="third").status_code == 201
+    assert judge(one, "a2", False, query="first").status_code == 201  # the last word still counts
+    judge(one, "a2", None, query="second")
+    assert judge(one, "a2", True, query="third").status_code == 201
+    kept = [(one.query, one.answers) for one in Desk(folder).judgements()]
+    assert sorted(kept) == [("first", 0), ("third", 1), ("third", 1)]
+
+
+def test_feedback_at_the_same_time_keeps_to_the_limit(folder):
+    desk = Desk(folder)
+
+    def say(i):
+        with suppress(ProblemError):
+            desk.judge("a", {"query": f"q{i}"}, ("a2", 0, 10), True, most=5)
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(say, range(40)))
+    assert len(desk.judgements()) == 5
 
 
 def test_pairs_to_train_with(client, tmp_path):

@@ -127,6 +127,22 @@ def test_the_command(folder):
         process.stdout.close()
 
 
+def test_the_command_that_requires_a_token(folder):
+    options = ("--port", "0", "--encoder", "none", "--ranker", "none", "--workers", "2", "--require-token")
+    command = [sys.executable, "-m", "capr", "serve", str(folder), *options]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    try:
+        found = re.search(r"is served at http://127\.0\.0\.1:(\d+)/", process.stdout.readline())
+        wait_until_ready(int(found[1]))
+        status, _, content = search(int(found[1]))
+        assert status == 401
+        assert b"has no token yet" in content
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+        process.stdout.close()
+
+
 def test_a_port_that_is_taken(folder):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         command = [sys.executable, "-m", "capr", "serve", str(folder), "--port", str(taken.getsockname()[1])]

@@ -1,5 +1,6 @@
 """Adding and removing documents: jobs with progress, one writer at a time, and what an interrupted one says."""
 
+import gzip
 import json
 import os
 import shutil
@@ -61,6 +62,59 @@ def test_files_of_any_format(client, tmp_path):
         assert "/" not in hit["metadata"]["file"]
         assert "source" not in hit["metadata"]
     assert not (tmp_path / "etc").exists()
+
+
+def send(client, **files):
+    sent = [("files", (name.replace("_", "."), content)) for name, content in files.items()]
+    reply = client.post("/api/documents", files=sent)
+    assert reply.status_code == 202, reply.text
+    return wait(client, reply.json()["job"])
+
+
+def records(first, count, letters=1000):
+    lines = [json.dumps({"id": f"g{first + i}", "text": f"{i} " + "x" * letters}) + "\n" for i in range(count)]
+    return gzip.compress("".join(lines).encode())
+
+
+def test_gzip_files_unpack_to_no_more_than_is_allowed(serve):
+    client = serve(unpacked=300_000, upload=50_000)
+    bomb = records(0, 2000)
+    assert len(bomb) < 50_000
+    job = send(client, bomb_jsonl_gz=bomb)
+    (told,) = job["problems"]
+    assert told.startswith("bomb.jsonl.gz, line ")
+    assert "more than the 300,000 bytes that are allowed" in told
+    assert "Fix: send fewer files in each request, or smaller ones, or allow more (capr serve --unpacked)." in told
+    assert job["state"] == "done"
+    assert 0 < job["added"] < 300  # the records before
+    assert send(client, fits_jsonl_gz=records(5000, 250))["added"] == 250  # each request counts for itself
+
+
+def test_gzip_files_of_one_request_are_counted_together(serve):
+    client = serve(unpacked=300_000)
+    job = send(client, a_jsonl_gz=records(0, 250), b_jsonl_gz=records(1000, 250), c_txt=b"PLAN: Kachexie.")
+    (told,) = job["problems"]
+    assert told.startswith("b.jsonl.gz")
+    assert 251 <= job["added"] < 300
+    assert client.documents_of("kachexie") == ["c.txt"]
+
+
+def test_a_document_that_could_not_be_sent_as_it_is_cannot_be_sent_packed(serve):
+    client = serve(upload=50_000)
+    job = send(client, long_txt_gz=gzip.compress(b"x " * 30_000), short_txt_gz=gzip.compress(b"PLAN: Kachexie."))
+    (told,) = job["problems"]
+    assert "long.txt.gz, record 'long.txt': the document has 60,000 characters, and 50,000 are allowed. Fix: " in told
+    assert (job["added"], job["done"]) == (1, 2)
+
+
+@pytest.mark.parametrize("name", ["metadata_csv", "metadata_tsv"])
+def test_a_table_of_files_is_read_as_any_other(serve, name):
+    """It would describe the files beside it, and be read whole, whatever it unpacks to."""
+    client = serve(unpacked=300_000)
+    table = gzip.compress(b"file,patient,text\nnote.txt,Z,word\n" + b"note.txt,Z,word\n" * 100_000)
+    job = send(client, **{name: table}, note_txt=b"PLAN: Kachexie.")
+    assert any("more than the 300,000 bytes" in told for told in job["problems"])
+    assert "patient" not in client.hits("kachexie")[0]["metadata"]
 
 
 def test_requests_that_add_nothing(client):

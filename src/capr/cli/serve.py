@@ -18,6 +18,10 @@ def command(
     ),
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 for any that is free.")] = 8000,
     workers: Annotated[int, typer.Option("--workers", min=1, max=256, help="Processes.")] = 1,
+    require_token: Annotated[
+        bool,
+        typer.Option("--require-token", help="Answer nobody without a token, not even this machine: behind a proxy."),
+    ] = False,
     threads: Annotated[
         int, typer.Option("--threads", min=1, max=256, help="That search at the same time, in each process.")
     ] = 4,
@@ -52,14 +56,21 @@ def command(
     upload: Annotated[
         int, typer.Option("--upload", min=1, max=2000, help="Megabytes of a request that adds documents.")
     ] = 64,
+    unpacked: Annotated[
+        int, typer.Option("--unpacked", min=1, max=100_000, help="Megabytes that its gzip files may unpack to.")
+    ] = 256,
+    feedback: Annotated[
+        int, typer.Option("--feedback", min=0, help="Judgements of passages that are kept of each token.")
+    ] = 100_000,
     grace: Annotated[
         float, typer.Option("--grace", min=1, help="Seconds that what runs may take to end when it is stopped.")
     ] = 30.0,
 ) -> None:
     """Serve a library over HTTP, with a web page, until it is stopped with Ctrl-C or SIGTERM.
 
-    Without a token, only this machine is served. capr token makes tokens, and then every request needs one. Whatever is
-    asked and shown stands in an audit trail, which capr audit reads. Needs the extra `serve`.
+    Without a token, only this machine is served; with --require-token, nobody is. capr token makes tokens, and then
+    every request needs one. Whatever is asked and shown stands in an audit trail, which capr audit reads. Needs the
+    extra `serve`.
 
     Example: capr serve library --port 8000
     """
@@ -76,7 +87,7 @@ def command(
         discourse=discourse, ranker=ranker, reader=reader, deidentify=deidentify, audit=_absolute(audit),
         vocabulary=tuple(str(path.absolute()) for path in vocabulary or ()), audit_queries=audit_queries, rate=rate,
         burst=burst, waiting=waiting, largest_k=largest_k, longest_query=longest_query, upload=upload * 1_000_000,
-        grace=grace,
+        unpacked=unpacked * 1_000_000, feedback=feedback, grace=grace, require_token=require_token,
     )  # fmt: skip
     code = serve(settings, lambda address: print(f"{library} is served at {address}", flush=True))
     if code:

@@ -11,6 +11,7 @@ from capr.documents.problem import (
     UnavailableError,
 )
 from capr.documents.reading import Reading, read
+from capr.documents.source import Unpacked
 
 __all__ = [
     "Annotation",
@@ -24,5 +25,6 @@ __all__ = [
     "Reading",
     "Span",
     "UnavailableError",
+    "Unpacked",
     "read",
 ]

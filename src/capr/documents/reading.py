@@ -18,7 +18,7 @@ from capr.documents.format import Format
 from capr.documents.formats import BY_NAME, recognise
 from capr.documents.problem import CaprError, Notice, Problem, ReadError
 from capr.documents.records import USUAL_NAMES
-from capr.documents.source import ESCAPED_BYTE, WINDOWS_1252, Source
+from capr.documents.source import ESCAPED_BYTE, WINDOWS_1252, Source, Unpacked
 
 PROBLEMS_KEPT = 1000
 WITH_COLUMNS = ("csv", "jsonl", "mimic")
@@ -52,6 +52,7 @@ class Reading:
         strict: bool = False,
         replace: bool = False,
         on_problem: Callable[[Problem], None] | None = None,
+        unpacked: Unpacked | None = None,
     ) -> None:
         self.documents = self.characters = self.errors = self.replaced = 0
         self.problems: list[Problem] = []
@@ -60,7 +61,7 @@ class Reading:
         self._inputs = inputs
         self._format = _format_named(format)
         self._columns = _checked_columns(columns or {})
-        self._strict, self._replace, self._on_problem = strict, replace, on_problem
+        self._strict, self._replace, self._on_problem, self._unpacked = strict, replace, on_problem, unpacked
         self._done = 0
         self._source: Source | None = None
         self._reading = ""  # the name of the format that is being read
@@ -90,7 +91,7 @@ class Reading:
     def _file(self, file: File) -> Iterator[Document | Problem]:
         """The records of one file; whatever breaks it as a whole becomes a problem at its last good line."""
         try:
-            with Source.open(file.path, file.label, file.name, self._columns, file.metadata) as source:
+            with Source.open(file.path, file.label, file.name, self._columns, file.metadata, self._unpacked) as source:
                 self._source = source
                 format = self._format or recognise(source.name, source.head)
                 if format is None:
@@ -111,6 +112,8 @@ class Reading:
                         yield Notice("no document was found in it", fix)
                 except (EOFError, gzip.BadGzipFile, zlib.error):
                     yield replace(BAD_GZIP, line=source.line or None)
+                except ReadError as error:
+                    yield replace(error.problem, line=source.line or None)
                 except UnicodeError as error:
                     reason = f"({error.reason})" if isinstance(error, UnicodeDecodeError) else f"({error})"
                     name = error.encoding if isinstance(error, UnicodeDecodeError) else source.encoding
@@ -120,6 +123,8 @@ class Reading:
                 self._done += source.position
         except (EOFError, gzip.BadGzipFile, zlib.error):  # within the first bytes
             yield BAD_GZIP
+        except ReadError as error:
+            yield error.problem
         except OSError as error:
             yield Problem(f"it cannot be read ({error.strerror or error})", "check the path and its permissions")
         finally:
@@ -189,6 +194,7 @@ def read(
     strict: bool = False,
     replace: bool = False,
     on_problem: Callable[[Problem], None] | None = None,
+    unpacked: Unpacked | None = None,
 ) -> Reading:
     """Reads documents from files and folders, one at a time.
 
@@ -200,6 +206,7 @@ def read(
         strict: raise `ReadError` at the first problem instead of reading on.
         replace: allow an id that was read before; whoever keeps the documents keeps the later one.
         on_problem: called with each problem and notice as it is met.
+        unpacked: counts the bytes that gzip files unpack to, and may limit them; for files of people you do not know.
 
     Returns:
         An iterable of documents that also counts, and keeps the problems.
@@ -220,7 +227,9 @@ def read(
     beside = Sidecars()
     inputs = [file for path in listed for file in files(path, beside)]
     inputs += beside.problems
-    return Reading(inputs, format=format, columns=columns, strict=strict, replace=replace, on_problem=on_problem)
+    return Reading(
+        inputs, format=format, columns=columns, strict=strict, replace=replace, on_problem=on_problem, unpacked=unpacked
+    )
 
 
 def _size(path: Path) -> int:

@@ -13,10 +13,14 @@ import io
 import re
 import sys
 from collections.abc import Iterator, Mapping
+from copy import copy
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
-from capr.documents.problem import Notice
+from capr.documents.problem import Notice, Problem, ReadError
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 HEAD = 1 << 16
 BYTE_ORDER_MARKS = (  # UTF-32 first: its little-endian mark begins with that of UTF-16
@@ -34,6 +38,50 @@ WINDOWS_1252 = {
 }
 
 
+class Unpacked:
+    """How much gzip files unpack to, and how much they may: a small one may hold any number of bytes.
+
+    Give the same to several readings to count them together.
+
+    Args:
+        most: bytes that are allowed; any number if not given.
+        fix: what to do about more.
+
+    Attributes:
+        count: bytes so far.
+    """
+
+    def __init__(self, most: int | None = None, fix: str = "unpack it, and read it in parts") -> None:
+        self._most, self._fix = most, fix
+        self.count = 0
+
+    def add(self, count: int) -> None:
+        """Counts some more bytes.
+
+        Raises:
+            ReadError: there are too many.
+        """
+        self.count += count
+        if self._most is not None and self.count > self._most:
+            fact = f"unpacked, the gzip files up to this place have more than the {self._most:,} bytes that are allowed"
+            raise ReadError(Problem(f"{fact}; the records before it were read", self._fix))
+
+
+class Unpacking(io.RawIOBase):
+    """The bytes of a gzip file, which are counted as they come."""
+
+    def __init__(self, stream: BinaryIO, unpacked: Unpacked) -> None:
+        self._file, self._unpacked = gzip.GzipFile(fileobj=stream), unpacked
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        count = self._file.readinto(buffer)
+        self._unpacked.add(count)
+        return count
+
+
 class Source:
     """One opened file. Use as a context manager; read it once, by `lines`, `chunks`, `text` or `data`.
 
@@ -47,18 +95,25 @@ class Source:
     """
 
     def __init__(
-        self, stream: BinaryIO, label: str, name: str, columns: Mapping[str, str], metadata: Mapping[str, str]
+        self,
+        stream: BinaryIO,
+        label: str,
+        name: str,
+        columns: Mapping[str, str],
+        metadata: Mapping[str, str],
+        unpacked: Unpacked | None = None,
     ) -> None:
         self.label, self.name, self.columns, self.metadata = label, name, columns, metadata
         self.line = 0
         self.notices: list[Notice] = []
         self._raw = stream
         self._path: Path | None = None
+        self._before = copy(unpacked)  # what was counted before this file, for whoever reads it again
         self._wrapper: io.TextIOWrapper | None = None  # kept: it closes the file when it is dropped
         self._stray_bytes = 0
         buffered = io.BufferedReader(cast(io.RawIOBase, stream), HEAD)
         if buffered.peek(2)[:2] == b"\x1f\x8b":
-            buffered = io.BufferedReader(cast(io.RawIOBase, gzip.GzipFile(fileobj=buffered)), HEAD)
+            buffered = io.BufferedReader(Unpacking(buffered, unpacked or Unpacked()), HEAD)
             self.name = re.sub(r"\.gz$", "", self.name, flags=re.IGNORECASE)
         self._stream = buffered
         self.head_bytes = buffered.peek(HEAD)[:HEAD]
@@ -66,12 +121,18 @@ class Source:
 
     @classmethod
     def open(
-        cls, path: Path | None, label: str, name: str, columns: Mapping[str, str], metadata: Mapping[str, str]
+        cls,
+        path: Path | None,
+        label: str,
+        name: str,
+        columns: Mapping[str, str],
+        metadata: Mapping[str, str],
+        unpacked: Unpacked | None = None,
     ) -> Source:
         """Opens a file, or standard input for None."""
         stream = cast(BinaryIO, sys.stdin.buffer if path is None else path.open("rb", buffering=0))
         try:
-            source = cls(stream, label, name, columns, metadata)
+            source = cls(stream, label, name, columns, metadata, unpacked)
         except BaseException:
             stream.close()
             raise
@@ -79,10 +140,13 @@ class Source:
         return source
 
     def again(self) -> Source | None:
-        """The same file from its start, for a format that must look ahead; None for standard input."""
+        """The same file from its start, for a format that must look ahead; None for standard input.
+
+        What it unpacks to is limited, too, and counted for itself: it is not there twice.
+        """
         if self._path is None:
             return None
-        return Source.open(self._path, self.label, self.name, self.columns, self.metadata)
+        return Source.open(self._path, self.label, self.name, self.columns, self.metadata, copy(self._before))
 
     def __enter__(self) -> Source:
         return self

@@ -10,7 +10,7 @@ from typing import Any
 from capr.documents.document import Annotation, Document, Span
 from capr.documents.format import Format, Records
 from capr.documents.json_stream import BrokenJsonError, JsonStream
-from capr.documents.problem import Problem
+from capr.documents.problem import Problem, ReadError
 from capr.documents.records import annotation_from
 from capr.documents.source import Source
 
@@ -97,7 +97,7 @@ def _titles_ahead(source: Source) -> dict[int, str]:
                         titles[number] = str(stream.value())
                     else:
                         stream.value()
-        except (BrokenJsonError, EOFError, OSError, UnicodeDecodeError):
+        except (BrokenJsonError, ReadError, EOFError, OSError, UnicodeDecodeError):
             pass  # the reading itself will meet it, and report it
     return titles
 

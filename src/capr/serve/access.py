@@ -47,8 +47,14 @@ class Caller:
 LOCAL = Caller("", "local", "admin", open=True)
 
 
-def caller(scope: Scope, tokens: Tokens, wrong: WrongTokens) -> Caller:
+def caller(scope: Scope, tokens: Tokens, wrong: WrongTokens, require_token: bool = False) -> Caller:
     """Who sends a request.
+
+    Args:
+        scope: of the request.
+        tokens: of the library.
+        wrong: counts those that are not valid.
+        require_token: whether nobody is served without one, not even who sits at this machine while there is none.
 
     Raises:
         ProblemError: 401 without a valid token, 403 from elsewhere while there is no token, 429 after many wrong ones.
@@ -56,6 +62,8 @@ def caller(scope: Scope, tokens: Tokens, wrong: WrongTokens) -> Caller:
     connection = HTTPConnection(scope)
     same_origin(connection)
     if not tokens.all():
+        if require_token:
+            raise ProblemError(401, "the library has no token yet, and this server answers nobody without one", MAKE)
         return _local(connection)
     kind, _, given = connection.headers.get("authorization", "").partition(" ")
     if kind.lower() != "bearer" or not given.strip():

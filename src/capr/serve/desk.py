@@ -16,12 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from capr.documents import CaprError, NotThereError, UnavailableError
+from capr.serve.problems import ProblemError
 from capr.serve.tokens import told
 
 FILE, LOCK = "desk.db", "desk.lock"
 PROBLEMS = 100  # of a job that are kept
 KEPT = 1000  # jobs
 SAVED = 500  # searches of one holder
+JUDGED = " AND ".join(f"{name} = ?" for name in ("who", "query", "entity", "aspect", "document", "begin", "end"))
+NO_LIMIT = 2**62
 ENDED = ("done", "failed", "interrupted")
 
 
@@ -177,16 +180,33 @@ class Desk:
 
     # --- feedback ---
 
-    def judge(self, who: str, asked: Mapping[str, str], place: tuple[str, int, int], answers: bool | None) -> None:
-        """Keeps what a holder says of a passage; the last word counts, and None takes it back."""
+    def judge(
+        self,
+        who: str,
+        asked: Mapping[str, str],
+        place: tuple[str, int, int],
+        answers: bool | None,
+        most: int | None = None,
+    ) -> None:
+        """Keeps what a holder says of a passage; the last word counts, and None takes it back.
+
+        Raises:
+            ProblemError: 409 if there are `most` of the holder already, and this is not about one of them.
+        """
         key = (who, asked.get("query", ""), asked.get("entity", ""), asked.get("aspect", ""), *place)
         with self._open() as database:
             if answers is None:
-                names = ("who", "query", "entity", "aspect", "document", "begin", "end")
-                database.execute("DELETE FROM feedback WHERE " + " AND ".join(f"{n} = ?" for n in names), key)
-            else:
-                row = (*key, answers, _now())
-                database.execute("INSERT OR REPLACE INTO feedback VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+                database.execute(f"DELETE FROM feedback WHERE {JUDGED}", key)
+                return
+            # One statement, so that two that come at the same time are not both the last.
+            known = f"EXISTS (SELECT 1 FROM feedback WHERE {JUDGED})"
+            room = "(SELECT COUNT(*) FROM feedback WHERE who = ?) < ?"
+            query = f"INSERT OR REPLACE INTO feedback SELECT ?, ?, ?, ?, ?, ?, ?, ?, ? WHERE {known} OR {room}"
+            values = (*key, answers, _now(), *key, who, most if most is not None else NO_LIMIT)
+            if not database.execute(query, values).rowcount:
+                fact = f"there are {most:,} judgements of this token already, and no more are kept"
+                fix = "take some back (answers: null), or ask whoever runs the server for more (capr serve --feedback)"
+                raise ProblemError(409, fact, fix)
 
     def judgements(self) -> list[Judgement]:
         """All feedback, in the order in which it was given."""

@@ -121,7 +121,7 @@ class Passage:
         server.rate.check(f"address {address(scope)}")
         if is_open(scope["path"]):
             return receive
-        who = caller(scope, server.tokens, server.wrong)
+        who = caller(scope, server.tokens, server.wrong, server.settings.require_token)
         self._exchange = scope[KEY] = Exchange(server, who)
         if who.id:
             server.rate.check(f"token {who.id}")

@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from capr.documents import CaprError, Document, Notice, Problem, UnavailableError, read
+from capr.documents import CaprError, Document, Notice, Problem, UnavailableError, Unpacked, read
 from capr.search import Library
 from capr.serve.desk import PROBLEMS, Desk, Job
 from capr.serve.problems import shown
@@ -25,6 +25,8 @@ log = logging.getLogger("capr")
 LOCK, FOLDER, DOCUMENTS = "jobs.lock", "jobs", "documents.jsonl"
 LOST = timedelta(minutes=10)  # after which documents that are not on disk will not come
 POLL = 1.0  # seconds after which a worker looks whether another has left something to do
+UNPACKED_FIX = "send fewer files in each request, or smaller ones, or allow more (capr serve --unpacked)"
+LONGEST_FIX = "send it in parts, or allow more (capr serve --upload)"
 INTERRUPTED = "it was interrupted. Fix: send the same documents again; what was kept is kept, and is not done twice."
 
 
@@ -38,10 +40,13 @@ class Jobs:
     Args:
         library: to add to.
         desk: where jobs are known.
+        unpacked: bytes that the gzip files of a job may unpack to; any number if not given.
+        longest: characters of a document in a file; any number if not given.
     """
 
-    def __init__(self, library: Library, desk: Desk) -> None:
+    def __init__(self, library: Library, desk: Desk, unpacked: int | None = None, longest: int | None = None) -> None:
         self._library, self._desk, self._folder = library, desk, library.path / FOLDER
+        self._unpacked, self._longest = unpacked, longest
         self._wanted, self._stopping, self._hurrying = threading.Event(), threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._work, name="capr-jobs", daemon=True)
         self._thread.start()
@@ -157,7 +162,9 @@ class Jobs:
 
         try:
             folder = self._folder / job.id
-            outcome = self._library.add(_documents(folder, met), replace=job.replace, on_commit=kept, on_problem=met)
+            unpacked = Unpacked(self._unpacked, UNPACKED_FIX)
+            documents = _documents(folder, met, unpacked, self._longest)
+            outcome = self._library.add(documents, replace=job.replace, on_commit=kept, on_problem=met)
             counted = {name: getattr(outcome, name) for name in counted}
             state = "done"
         except StoppedError:
@@ -177,14 +184,24 @@ class Jobs:
         shutil.rmtree(self._folder / job.id, ignore_errors=True)
 
 
-def _documents(folder: Path, met: Callable[[Problem], None]) -> Iterator[Document]:
+def _documents(
+    folder: Path, met: Callable[[Problem], None], unpacked: Unpacked, longest: int | None
+) -> Iterator[Document]:
     """The documents of a job: those that were sent as they are, and those of files, without the folder of the job."""
+
+    def in_file(problem: Problem) -> None:
+        met(replace(problem, file=Path(problem.file).name))
+
     for path in sorted(folder.iterdir()):
         if path.name == DOCUMENTS:
             with path.open(encoding="utf-8") as lines:
                 yield from (Document(**json.loads(line)) for line in lines)
             continue
-        for document in read(path, on_problem=lambda problem: met(replace(problem, file=Path(problem.file).name))):
+        for document in read(path, on_problem=in_file, unpacked=unpacked):
+            if longest is not None and len(document.text) > longest:
+                fact = f"the document has {len(document.text):,} characters, and {longest:,} are allowed"
+                met(Problem(fact, LONGEST_FIX, path.name, record=document.id))
+                continue
             metadata = {**document.metadata, "file": path.name}
             if metadata.get("source") in (folder.name, path.name):  # nobody has said it
                 del metadata["source"]

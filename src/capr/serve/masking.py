@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from capr.documents import Document
+from capr.documents import Document, NotThereError
 from capr.search import Library
 from capr.search.conditions import THERE
 from capr.serve.deidentify import HIDDEN, Deidentifier, masked, masked_metadata
@@ -41,19 +41,27 @@ class Masking:
     def results(self, found: dict[str, Any]) -> dict[str, Any]:
         """What a search gives."""
         if self:
-            found["hits"] = [self.piece(hit) for hit in found["hits"]]
+            found["hits"] = self._pieces(found["hits"])
             found["notices"] = _without_values(found["notices"])
         return found
 
     def answers(self, found: dict[str, Any]) -> dict[str, Any]:
         """What asking gives."""
         if self:
-            found["answers"] = [self.piece(answer) for answer in found["answers"]]
+            count = len(found["answers"])
+            found["answers"] = self._pieces(found["answers"])
+            if len(found["answers"]) < count:
+                best = max((answer["confidence"] for answer in found["answers"]), default=-1.0)
+                found["found"] = found["found"] and best >= found["threshold"]
             found["notices"] = _without_values(found["notices"])
         return found
 
     def piece(self, found: dict[str, Any]) -> dict[str, Any]:
-        """A hit, a passage, an answer, or a place of one: all that lies in its document, and that tells of it."""
+        """A hit, a passage, an answer, or a place of one: all that lies in its document, and that tells of it.
+
+        Raises:
+            NotThereError: its document is not there any more.
+        """
         if not self:
             return found
         document, text = self._masked(found["document"])
@@ -79,8 +87,19 @@ class Masking:
             found["mentions"] = self.mentions(found["mentions"], text)
         _mask_cues(found.get("context", {}), text)
         for name in ("others", "places"):
-            found.update({name: [self.piece(one) for one in found[name]]} if name in found else {})
+            found.update({name: self._pieces(found[name])} if name in found else {})
         return found
+
+    def _pieces(self, found: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Those whose document is still there: it may have been removed since they were found."""
+        kept = []
+        for one in found:
+            try:
+                kept.append(self.piece(one))
+            except NotThereError:
+                if others := self._pieces(one.get("others", ())):  # the next best stands for the group
+                    kept.append({**others[0], "group": one["group"], "others": others[1:]})
+        return kept
 
     def mentions(self, mentions: list[dict[str, Any]], text: str) -> list[dict[str, Any]]:
         """Those that are not hidden: what a name means would tell it."""

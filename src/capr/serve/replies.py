@@ -59,7 +59,7 @@ PROBLEMS: Responses = {
         403: "The role of the token is not enough, or a page of another site asks.",
         404: "There is no such thing, or it may not be seen with this token.",
         408: "The request came too slowly.",
-        409: "Somebody else is changing the library.",
+        409: "Somebody else is changing the library, or no more feedback of this token is kept.",
         413: "The request is too large.",
         422: "The request was not understood; all that is wrong is named at once.",
         429: "Too many requests; Retry-After says how long to wait.",

@@ -30,7 +30,7 @@ PATIENCE = 15.0  # seconds that workers may take to end, after their grace
 def check(settings: Settings) -> None:
     """Complains of settings under which nothing should be served."""
     tokens = Tokens(settings.folder).all()
-    if not is_loopback(settings.host) and not tokens:
+    if not is_loopback(settings.host) and not tokens and not settings.require_token:
         fix = f"make a token first (capr token create {settings.library} --name NAME), or leave --host out"
         fact = f"everybody who can reach {settings.host} could read the library, which has no token"
         raise CaprError(f"{fact}. Fix: {fix}.")

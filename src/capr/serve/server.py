@@ -80,7 +80,7 @@ class Server:
 
     async def start(self) -> None:
         """Begins to load the models, while requests are already taken."""
-        self.jobs = Jobs(self.library, self.desk)
+        self.jobs = Jobs(self.library, self.desk, self.settings.unpacked, self.settings.upload)
         loop = asyncio.get_running_loop()
 
         def load() -> None:

@@ -19,6 +19,7 @@ class Settings:
         encoder, ranker, discourse, reader: models instead of those that the library remembers or that ship; or "none".
         vocabulary: tables of names of your own.
         host, port, workers: where to listen, and in how many processes; port 0 for any that is free.
+        require_token: whether nobody is served without a token, this machine included, even while there is none.
         audit: the folder of the audit trail; if not given, `audit` in the library.
         audit_queries: `keep` the text of queries in it, or `hash` them.
         audit_size: bytes after which a file of the trail is closed and the next begun.
@@ -27,7 +28,9 @@ class Settings:
         longest_query: characters of a query or question.
         largest_k: hits of one search.
         body: bytes of a request.
-        upload: bytes of a request that adds documents.
+        upload: bytes of a request that adds documents, and characters of each document in its files.
+        unpacked: bytes that all gzip files of such a request may unpack to.
+        feedback: judgements that are kept of each token.
         body_seconds: for a client to send all of its request.
         rate, burst: requests a second that each token and each address may make for long, and at once.
         wrong_tokens: that an address may send in a minute before it has to wait.
@@ -47,6 +50,7 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 8000
     workers: int = 1
+    require_token: bool = False
     audit: str = ""
     audit_queries: str = "keep"
     audit_size: int = 64_000_000
@@ -56,6 +60,8 @@ class Settings:
     largest_k: int = 100
     body: int = 1_000_000
     upload: int = 64_000_000
+    unpacked: int = 256_000_000
+    feedback: int = 100_000
     body_seconds: float = 30.0
     rate: float = 50.0
     burst: int = 200

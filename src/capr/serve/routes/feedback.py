@@ -22,7 +22,7 @@ async def judge(body: FeedbackBody, exchange: Reader) -> Response:
     exchange.check(query=body.query, entity=body.entity, aspect=body.aspect)
     exchange.record.query, exchange.record.documents = body.told, [body.document]
     exchange.record.more = {"passage": [body.begin, body.end], "answers": body.answers}
-    desk, who = exchange.server.desk, exchange.caller.id
+    desk, who, most = exchange.server.desk, exchange.caller.id, exchange.server.settings.feedback
 
     def keep(library: Library, _: Masking) -> None:
         document = library.document(body.document)
@@ -31,7 +31,7 @@ async def judge(body: FeedbackBody, exchange: Reader) -> Response:
                 f"[{body.begin}, {body.end}) is no range of the document, which has {len(document.text):,} characters"
             )
             raise CaprError(f"{fact}. Fix: send begin and end of a hit.")
-        desk.judge(who, body.told, (document.id, body.begin, body.end), body.answers)
+        desk.judge(who, body.told, (document.id, body.begin, body.end), body.answers, most)
 
     await exchange.light(keep)
     return reply({"answers": body.answers}, 201)

@@ -14,6 +14,7 @@ from starlette.datastructures import UploadFile
 from starlette.responses import Response, StreamingResponse
 
 from capr.documents import NotThereError
+from capr.documents.files import SIDECAR
 from capr.search import Library
 from capr.serve.bodies import DocumentsBody, Id
 from capr.serve.desk import Job
@@ -112,7 +113,7 @@ def _name(given: str, known: dict[str, bytes]) -> str:
     name = PurePosixPath(given.replace("\\", "/")).name
     name = "".join(letter if letter.isalnum() or letter in "._- " else "_" for letter in name).strip(" .")
     name = name.encode()[-LONGEST:].decode(errors="ignore") or f"file{len(known) + 1}"
-    while name in known or name in (DOCUMENTS, "metadata.csv"):
+    while name in known or name in (DOCUMENTS, *SIDECAR):
         name = f"{len(known) + 1}-{name}"
     return name
 
