@@ -14,9 +14,9 @@ import random
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from importlib.resources import files
 
 from capr.documents import Document, Span
+from capr.search.parse import stopwords
 from capr.segment import sentences
 from capr.supervise.reports import Asked, Report
 
@@ -37,7 +37,7 @@ def recurring(documents: Iterable[Document], questions: int = 5, seed: int = 1, 
         seed: of what is drawn.
         blank: what stands for the term in a question, the mask of the reader's tokenizer.
     """
-    ordinary = frozenset(files("capr.search").joinpath("stopwords.txt").read_text("utf-8").split())
+    ordinary = stopwords()
     for document in documents:
         draw = random.Random(f"{seed} {document.id}")
         report = _report(document, questions, draw, blank, ordinary)

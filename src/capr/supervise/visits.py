@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from capr.documents import Document, Span
+from capr.index.words import stem
+from capr.search.parse import stopwords
 from capr.segment import sentences
 from capr.supervise.questions import FEMALE, MALE
 from capr.supervise.reports import Asked, Report
@@ -32,7 +34,7 @@ HESITATION = re.compile(
 )
 ADDRESS = re.compile(r",?\s+(?:sir|ma'am|miss|mr\.?|mrs\.?|ms\.?)(?=\W*$)", re.IGNORECASE)
 OPENING = re.compile(
-    r"(?:(?:okay|ok|all right|alright|right|great|good|perfect|excellent|wonderful|well|and|so|now|then|also|oh|but|"
+    r"^(?:(?:okay|ok|all right|alright|right|great|good|perfect|excellent|wonderful|well|and|so|now|then|also|oh|but|"
     r"yeah|yes|no|sure|got it|i see|sorry|hey|hi|hello|thanks|thank you|gotcha|absolutely|sir|ma'am|um|uh|or)"
     r"(?!\w)(?!-)[\s,.-]*)+",
     re.IGNORECASE,
@@ -54,7 +56,7 @@ PERSONS = (  # of whom is spoken, instead of to whom
     (r"\byou'd\b", "{they} would"), (r"\byou'll\b", "{they} will"), (r"\byou were\b", "{they} was"),
     (r"\byou do\b", "{they} does"), (r"\byou don't\b", "{they} does not"), (r"\byou haven't\b", "{they} has not"),
     (r"\byourself\b", "{themselves}"), (r"\byours\b", "{theirs}"), (r"\byour\b", "{their}"),
-    (r"\b(for|to|of|with|on|at|from|about|give|gave|give|bothers?|bothering|hurts?|hurting|brings?|brought|prevents?|"
+    (r"\b(for|to|of|with|on|at|from|about|gives?|gave|bothers?|bothering|hurts?|hurting|brings?|brought|prevents?|"
      r"keeps?|help|helps|helped|make|makes|made|let|tell|told|see|saw) you\b", r"\1 {them}"),
     (r"\byou\b", "{they}"),
 )  # fmt: skip
@@ -79,13 +81,11 @@ CLAUSE = re.compile(
     re.IGNORECASE,
 )
 TIME = re.compile(r"when|how (?:long|many|much|old|often|far|high)", re.IGNORECASE)
-STOP = frozenset(
-    "a an the and or but if of to in on at for from by with as is are was were be been being am do does did done have "
-    "has had having i you he she it we they me him her us them my your his its our their this that these those there "
-    "here what when where which who whom whose why how not no yes yeah yep nope okay ok so then than too very just "
-    "really any some all can could would will should may might must like well also about up out into over s t don didn "
-    "doesn isn wasn haven hasn patient patients um uh oh sure right good think know get got going go went".split()
-)  # fmt: skip
+SPOKEN = frozenset(  # words that say nothing, besides those which do not in writing either
+    "yeah yes yep no nope okay ok sure right well really just like think know get got go going went um uh oh too very "
+    "not being am having us him if but than then also good patient".split()
+)
+END = re.compile(r"[,.;]\s|[,.;]?$")
 COUNTED = re.compile(
     r"\d|(?:one|two|three|four|five|six|seven|eight|nine|ten|twice|once|several|few|many|couple|day|week|month|year|hour|"
     r"minute|night|morning|evening|yesterday|today|last|since|daily|weekly|always|never|half|january|february|march|"
@@ -146,8 +146,7 @@ def spoken(dialogue: str) -> Iterator[Spoken]:
         if turn.speaker not in DOCTORS or said[place + 1].speaker in DOCTORS:
             continue
         *_, last = SAID.findall(turn.text) or [""]
-        question = OPENING.sub("", last.strip(), count=1) if OPENING.match(last.strip()) else last.strip()
-        question = ADDRESS.sub("", question)
+        question = ADDRESS.sub("", OPENING.sub("", last.strip()))
         fewest, most = QUESTION_WORDS
         if not question.endswith("?") or not fewest <= len(question.split()) <= most or TALK.match(question):
             continue
@@ -227,20 +226,17 @@ def _clause(text: str, sentence: Span, matched: Span) -> Span:
     subject = SUBJECT.match(text, begin, end)
     if subject and subject.end() <= matched.begin:
         begin = subject.end()
-    stop = re.compile(r"[,.;]\s|[,.;]?$").search(text, matched.end, end)
+    stop = END.search(text, matched.end, end)
     return Span(begin, stop.start() if stop else end).trimmed(text)
 
 
 def _stems(text: str) -> frozenset[str]:
-    return frozenset(stem for stem in map(_stem, _numbers(text)) if stem)
+    return frozenset(filter(None, map(_stem, _numbers(text))))
 
 
 def _stem(word: str) -> str:
     """A word that says something, without its ending; nothing for others."""
-    word = word.lower()
-    if word in STOP:
-        return ""
-    return word if word[0].isdigit() or len(word) < 5 else re.sub(r"(?:ing|ed|es|s|ly|e|y|ies)$", "", word)[:7]
+    return "" if word.lower() in stopwords() | SPOKEN else stem(word)
 
 
 def _numbers(text: str) -> Iterator[str]:
