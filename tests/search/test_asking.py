@@ -1,6 +1,7 @@
 """Asking: exact answers, where they stand, in what context, or that there is none."""
 
 import json
+from functools import partial
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
@@ -33,6 +34,12 @@ def ask(question, documents=NOTE, **options):
     return capr.ask(documents, question, **{"reader": FakeReader(), **options})
 
 
+@pytest.fixture
+def alone(monkeypatch):
+    """Each passage is read by itself."""
+    monkeypatch.setattr(asking, "stretches", partial(paragraphs.stretches, length=1))
+
+
 # --- exact answers ---
 
 
@@ -50,6 +57,14 @@ def test_an_answer_is_a_span_of_its_document_with_all_around_it():
     assert answer.confidence == 0.9
     assert not answer.context
     assert answers.took > 0
+
+
+def test_of_what_is_read_together_only_one_answer_is_sure():
+    first, second = ask("81 mg/40 mg", reader=FakeReader(0.9, 0.3))
+    assert (first.text, first.confidence) == ("81 mg", 0.9)
+    assert (second.text, second.confidence) == ("40 mg", pytest.approx(0.06))
+    (same,) = ask("40 mg/40 MG", reader=FakeReader(0.9, 0.3))  # the same words at another place are as sure as before
+    assert [place.confidence for place in same.places] == [0.6]
 
 
 def test_the_heading_is_that_of_the_innermost_section():
@@ -75,7 +90,7 @@ def test_answers_are_never_more_than_their_paragraph(text, data):
         assert answer.sentence.covers(answer.span)
 
 
-def test_answers_are_ranked_by_confidence_and_the_unsure_ones_come_last():
+def test_answers_are_ranked_by_confidence_and_the_unsure_ones_come_last(alone):
     answers = ask("81 mg/gout/fever", reader=FakeReader(0.7, 0.15), top=2)
     assert [(answer.text, answer.confidence) for answer in answers] == [("81 mg", 0.7), ("gout", 0.55)]
     answers = ask("81 mg/gout/fever", reader=FakeReader(0.7, 0.15))
@@ -252,7 +267,7 @@ def test_what_is_negated_at_the_end_of_a_long_answer_is_only_a_part():
 # --- JSON ---
 
 
-def test_answers_as_json():
+def test_answers_as_json(alone):
     record = json.loads(json.dumps(ask("chest pain/40 mg/40 MG").as_json()))
     assert record.keys() >= {"question", "found", "threshold", "reader", "took", "notices", "answers"}
     pain, dose = record["answers"]

@@ -4,6 +4,7 @@ import json
 import socket
 import threading
 import time
+from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
@@ -12,8 +13,9 @@ import pytest
 
 import capr
 from capr.documents import CaprError, Document, Span
-from capr.search import GenerativeReader
+from capr.search import GenerativeReader, asking
 from capr.search.generative import RefusedError, answer_in, located
+from capr.search.paragraphs import stretches
 
 _spec = spec_from_file_location("fake_reader", Path(__file__).parent / "fake_reader.py")
 fake_reader = module_from_spec(_spec)
@@ -69,6 +71,12 @@ class Server:
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
+
+
+@pytest.fixture(autouse=True)
+def _alone(monkeypatch):
+    """Each passage is read by itself, so that there are several to choose from."""
+    monkeypatch.setattr(asking, "stretches", partial(stretches, length=1))
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from transformers import BertConfig, BertForQuestionAnswering
 from capr.documents import CaprError, Span
 from capr.models.reader import SpanReader, Spans
 from capr.search.reader import OnnxReader, load_reader
-from capr.search.reading import Cutter, Extractor
+from capr.search.reading import Cutter, Extractor, completed
 from capr.train.export import export
 
 KNOWN = (
@@ -96,6 +96,9 @@ def slow(reader, folder, question: str, paragraph: str, best: int = 1, limit: in
     found = []
     for (begin, end), value in sorted(spans.items(), key=lambda pair: -pair[1]):
         if all(end <= b or e <= begin for b, e, _ in found) and len(found) < best:
+            whole = completed(paragraph, Span(begin, end))
+            if all(whole.end <= b or e <= whole.begin for b, e, _ in found):
+                begin, end = whole
             found.append((begin, end, value))
     return found, null
 
@@ -254,11 +257,12 @@ def splitting(way):
 @pytest.mark.parametrize(
     ("text", "liked", "said"),
     [
-        ("potassium 5.4 mmol", "5", "5.4"),  # a network that likes a piece of a number, or of a word
+        ("potassium 5.4 today", "5", "5.4"),  # a network that likes a piece of a number, or of a word
         ("on 2025-3-10, after", "3", "2025-3-10"),
-        ("BP 112/66 mmHg", "66", "112/66"),
+        ("BP 112/66 supine", "66", "112/66"),
         ("hepatotoxicity seen", "toxi", "hepatotoxicity"),
-        ("the dose (5 mg).", "5", "5"),
+        ("the dose (5).", "5", "5"),
+        ("the dose (5 mg).", "5", "5 mg"),  # and one that likes a number, but not what it is a number of
         ("a rash\n \nAttending: B", "rash\n \nAttending", "rash"),  # and one that reads on after a blank line
         ("a rash\nand fever", "rash\nand", "rash\nand"),
     ],
@@ -295,3 +299,28 @@ def test_spans_that_are_taken_are_not_given_again():
     assert said[0] in ("d", "e", "d e")
     assert " ".join(sorted(" ".join(said).split())) == "b c d e f g"
     assert [one.score for one in found] == sorted((one.score for one in found), reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "liked", "said"),
+    [
+        ("lipase 4,820 U/L on arrival", "4,820", "4,820 U/L"),
+        ("vitamin D was 28 nmol/L.", "28", "28 nmol/L"),
+        ("platelets 6 x 10^9/L now", "6", "6 x 10^9/L"),
+        ("BP 112/66 mmHg standing", "112/66", "112/66 mmHg"),
+        ("SpO2 93% on air", "93", "93%"),
+        ("less than 5 g of salt", "5 g", "less than 5 g"),
+        ("for at\nleast six months", "six months", "at\nleast six months"),
+        ("creatinine >3 today", "3", ">3"),
+        ("about nine in ten", "nine in ten", "about nine in ten"),
+        ("room 12 later", "12", "12"),  # no unit
+        ("in 2 more", "2", "2"),
+        ("5 men", "5", "5"),  # a unit is a whole word
+        ("over the counter drugs", "the counter", "the counter"),  # bounds no number
+        ("handover 5 pm", "5", "5"),
+        ("metoprolol 25 mg", "metoprolol", "metoprolol"),
+    ],
+)
+def test_a_number_is_read_with_its_unit_and_its_bound(text, liked, said):
+    begin = text.index(liked)
+    assert completed(text, Span(begin, begin + len(liked))).of(text) == said

@@ -23,7 +23,7 @@ from capr.train import reader as training
 from capr.train.bases import load_answerer
 from capr.train.loop import Schedule
 from capr.train.questions import Posed, Source, cut_up, posed, put_to_all, split, whole_reports
-from capr.train.reader import Recipe, hard_loss, pieces_of, place_in, soft_loss, train, validated
+from capr.train.reader import Recipe, by_length, hard_loss, pieces_of, place_in, soft_loss, train, validated
 
 SAID = {"symptoms": ("wheeze", "cough", "rash", "fever"), "treatment": ("tablets", "rest", "surgery", "drops")}
 FILLER = ("the", "of", "is", "and", "in", "with", "often", "for", "days", "night")
@@ -234,6 +234,35 @@ def test_paragraphs_with_and_without_the_answer_are_balanced():
     assert [one.question for one in wrong].count("who?") == 1
     assert not {one.paragraph.begin for one in wrong if one.question == "which?"} & {20, 60}
     assert not [one for one in posed([Source([report])], "seed", cut, unanswerable=0) if one.question == "who?"]
+
+
+def test_the_paragraph_without_the_answer_may_be_the_one_most_like_the_question():
+    text = "apixaban was stopped\nblood in the urine\napixaban was given\nhe lives alone    \n"
+    asked = Asked("1", "Why was apixaban stopped?", (Span(21, 26),)), Asked("2", "Where is urine and blood?", ())
+    lines = [Span(0, 20), Span(21, 39), Span(40, 58), Span(59, 77)]
+    report = Report(Document("d", text), asked)
+
+    def wrong(alike):
+        found = (
+            one for seed in range(20) for one in posed([Source([report])], str(seed), lambda _: lines, alike=alike)
+        )
+        return {(one.question, lines.index(one.paragraph)) for one in found if not one.answers}
+
+    assert wrong(1.0) == {(asked[0].text, 0), (asked[1].text, 1)}
+    assert len(wrong(0.0)) == 7  # any but the one that answers
+
+
+def test_paragraphs_of_like_length_make_a_batch_and_none_is_lost():
+    draw = random.Random(1)
+    document = Document("d", "x" * 2000)
+    drawn = [Posed(str(number), document, Span(0, draw.randint(1, 2000)), ()) for number in range(999)]
+    ordered = by_length(drawn, 16)
+    assert sorted(drawn, key=id) == sorted(ordered, key=id)
+    sizes = [[one.paragraph.end for one in ordered[place : place + 16]] for place in range(0, 999, 16)]
+    assert max(max(some) - min(some) for some in sizes) < 400
+    assert [max(some) for some in sizes] != sorted(max(some) for some in sizes)
+    assert by_length(drawn, 16) == ordered
+    assert by_length([], 16) == []
 
 
 def test_a_report_of_one_paragraph_has_no_negatives_and_an_empty_question_is_left_out():

@@ -7,18 +7,23 @@ rankings to OUT/MODEL/TEST.run, which `capr evaluate --model TEST.run` reads. Wi
 which models are chosen is left out of training, and the two development tests are ranked instead of the two tests.
 --encoder names a folder that capr train bi has made, such as the one that ships: the sentence encoder of `encoder`,
 `encoder-space` and `tuned`. What is there already is not made again, and a run that was interrupted goes on.
-It needs torch, onnx and onnxruntime, and with --encoder transformers; gensim and faiss are not used, and tantivy is
-imported with capr, but not used either.
+Besides capr itself it needs torch, onnx and onnxruntime, and with --encoder transformers; what else capr imports is not
+used.
 """
 
 import argparse
 import gzip
 import json
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+import standins  # noqa: F401
 
 from capr.evaluate.measures import write_run
 from capr.evaluate.split import is_test

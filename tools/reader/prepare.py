@@ -8,7 +8,7 @@ Writes into OUT, in SQuAD's format:
   a question has to be told from the other paragraphs of its article), clinical (questions made from ACI-Bench's and
   MTS-Dialog's notes and from case reports under CC BY, by templates and from clauses) and visits (questions that were
   asked in the visits which those notes record), as NAME.json.gz; and texts (sentences of Wikipedia's articles on
-  diseases and of the notes, with a blank that the rest of the text fills) to begin with;
+  diseases, of MedQuAD's documents and of the notes, with a blank that the rest of the text fills) to begin with;
 - to choose by: dev-squad, dev-covid, dev-clinical (by templates), dev-clauses (from clauses, where there are any),
   dev-visits and dev-samples, the questions that ship about every other patient and article; likewise as NAME.json.gz;
 - the tests, likewise, as test-NAME.json; test-samples is the other half of the questions that ship.
@@ -18,6 +18,7 @@ of a test is learned from, wherever else it stands.
 """
 
 import gzip
+import json
 import sys
 import time
 from dataclasses import replace
@@ -32,9 +33,11 @@ from pairs import cases, shared_notes
 import capr
 from capr.annotate.mentions import annotator
 from capr.documents import Document, Span
+from capr.evaluate import medquad
 from capr.evaluate.split import is_test
 from capr.search.models import shipped
 from capr.search.rerank import OnnxRanker
+from capr.supervise import Labeller
 from capr.supervise.questions import questions
 from capr.supervise.reports import Asked, Report, count, of_samples, read_reports, write_squad
 from capr.supervise.spans import recurring
@@ -43,7 +46,7 @@ from capr.supervise.visits import visit
 XQUAD = "xquad "
 DEV = 0.28  # of all documents: the tests' fifth, and a tenth of the others
 PER_NOTE = 30  # questions to learn from
-PER_TEXT, LONG = 6, 1000  # questions with a blank, and characters of a note that has them, at least
+PER_TEXT, LONG = 14, 1000  # questions with a blank, and characters of a text that has them, at least
 HELD = 150  # notes that are measured with
 
 
@@ -81,8 +84,10 @@ def main(data, out):
     learn, *held = parts([replace(note, metadata={}) if note.id in dialogues else note for note in notes])
     finder = annotator(with_tagger=False)
     keep("clinical", questions(learn, per_note=PER_NOTE, finder=finder))
-    wikipedia = (one for one in capr.read(data / "wikipedia_diseases" / "articles.jsonl") if not is_test(one.id))
-    keep("texts", recurring((*wikipedia, *(note for note in learn if len(note.text) > LONG)), PER_TEXT))
+    keep(
+        "texts",
+        recurring((one for one in (*articles_on_diseases(data, finder), *learn) if len(one.text) > LONG), PER_TEXT),
+    )
     ranker = OnnxRanker(shipped("ranker"))
     for name, some in zip(("visits", "dev-visits", "test-visits"), (learn, *held), strict=True):
         keep(name, (visit(note, dialogues[note.id], ranker.scores) for note in some if note.id in dialogues))
@@ -128,6 +133,23 @@ def articles(paragraphs):
             ]  # fmt: skip
         if len(texts) > 1:
             yield Report(Document(f"article {title}", whole, title), tuple(asked))
+
+
+def articles_on_diseases(data, finder):
+    """Wikipedia's articles and MedQuAD's documents, without those that other models are tested on."""
+    for article in capr.read(data / "wikipedia_diseases" / "articles.jsonl"):
+        if not is_test(article.id):
+            yield article
+    aliases = json.loads((data / "wikipedia_diseases" / "aliases.json").read_text())
+    tested = [data / "medquad" / path for path in medquad.test_files(data / "cdv" / medquad.SOURCES)]
+    entities = set(medquad.load(data).entities)
+    for document in capr.read(tested, format="medquad"):
+        entities |= {document.title, *document.metadata.get("synonyms", [])}
+    labeller = Labeller(finder, aliases=aliases, held_out=entities)
+    others = sorted(set((data / "medquad").glob("*/*.xml")) - set(tested))
+    for document in capr.read(others, format="medquad"):
+        if labeller.named(document):
+            yield document
 
 
 def half(document, number):

@@ -1,52 +1,32 @@
 """Trains readers on one GPU, and measures each on files that it has not seen.
 
-python tools/reader/train.py REPORTS BASES OUT MODEL…
+python tools/reader/train.py REPORTS BASES OUT MODEL… [--weights-only]
 
 REPORTS is what prepare.py has made: NAME.json.gz to learn from, and dev-NAME.json.gz to measure with; BASES a folder
 with the Hugging Face checkpoint ms-marco-MiniLM-L-12-v2. Each model goes to OUT/MODEL, what is measured to
 OUT/MODEL/measured.json. A model that another begins with, or learns from, has to be there. What is there already is
-not made again, and a run that was interrupted goes on from its last checkpoint. Besides capr itself it needs torch,
+not made again, and a run that was interrupted goes on from its last checkpoint. With --weights-only nothing is exported
+or measured. Besides capr itself it needs torch,
 transformers, onnx, onnxruntime, tokenizers and numpy; what else capr imports is not used.
 """
 
-import importlib.abc
-import importlib.machinery
-import importlib.util
+import argparse
 import json
 import sys
 import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import ModuleType
-from unittest.mock import MagicMock
 
-UNUSED = ("defusedxml", "faiss", "ir_measures", "rich", "tantivy", "typer")
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
+import standins  # noqa: F401
 
-class Unused(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Stands in for modules that capr imports but training does not use, where they are not installed."""
-
-    def find_spec(self, name, path=None, target=None):
-        found = name.partition(".")[0] in UNUSED
-        return importlib.machinery.ModuleSpec(name, self, is_package=True) if found else None
-
-    def create_module(self, spec):
-        module = ModuleType(spec.name)
-        module.__getattr__ = lambda name: MagicMock(name=name)
-        return module
-
-    def exec_module(self, module):
-        pass
-
-
-sys.meta_path.append(Unused())
-
-from capr.evaluate.answers import f1  # noqa: E402
-from capr.search.reader import sigmoid  # noqa: E402
-from capr.supervise.reports import read_reports  # noqa: E402
-from capr.train.loop import Schedule  # noqa: E402
-from capr.train.questions import Source, posed, whole_reports  # noqa: E402
-from capr.train.reader import Recipe, build, train, validated  # noqa: E402
+from capr.evaluate.answers import f1
+from capr.search.reader import sigmoid
+from capr.supervise.reports import read_reports
+from capr.train.loop import Schedule
+from capr.train.questions import Source, posed, whole_reports
+from capr.train.reader import Recipe, build, train, validated
 
 MINILM = "ms-marco-MiniLM-L-12-v2"
 LENGTH = 900  # characters of a paragraph to measure with
@@ -70,25 +50,25 @@ class Model:
     sources: dict[str, float] = field(default_factory=lambda: SOURCES)
 
 
-def student(layers, seed=1):
-    """A reader of fewer layers that learns from a teacher, and begins with some of its layers."""
-    schedule = Schedule(epochs=3, batch=96, learning_rate=1.6e-4, patience=0, seed=seed)
-    return Model(Recipe("teacher", layers=layers, teacher="teacher", licence="CC BY-SA"), schedule)
-
-
+SHORT = Schedule(epochs=2, batch=96, learning_rate=5e-5, patience=0)
 LONG = Schedule(epochs=3, batch=96, learning_rate=1.1e-4, patience=0, validations=2)
+STUDENT = Schedule(epochs=5, batch=96, learning_rate=1.6e-4, patience=0)
+BASED, WARMED = Recipe(MINILM, licence="CC BY-SA"), Recipe("warm", licence="CC BY-SA")
+REFINED = replace(WARMED, base="reader", alike=0.5)
 MODELS = {
-    "warm": Model(Recipe(MINILM, licence="CC BY-SA"), replace(LONG, epochs=1), ship=False, sources=WARM),
-    "teacher": Model(Recipe("warm", licence="CC BY-SA"), LONG, ship=False),
-    "teacher-cold": Model(Recipe(MINILM, licence="CC BY-SA"), LONG, ship=False),
-    "reader": student(6),
-    "reader-2": student(6, 2),
-    "reader-3": student(6, 3),
-    "reader8": student(8),
+    "warm": Model(BASED, replace(LONG, epochs=1), ship=False, sources=WARM),
+    "reader": Model(WARMED, LONG),
+    "reader-2": Model(WARMED, replace(LONG, seed=2)),
+    "reader-3": Model(WARMED, replace(LONG, seed=3)),
+    "cold": Model(BASED, LONG, ship=False),
+    "much": Model(WARMED, LONG, ship=False, sources=SOURCES | {"clinical": 1.0}),
+    "unvisited": Model(WARMED, LONG, ship=False, sources=SOURCES | {"visits": 0.0}),
+    "refined": Model(REFINED, SHORT),
+    "reader6": Model(replace(REFINED, base="refined", layers=6, teacher="refined"), STUDENT),
 }
 
 
-def main(reports, bases, out, names):
+def main(reports, bases, out, names, weights_only):
     begun = time.monotonic()
 
     def say(*words):
@@ -100,6 +80,7 @@ def main(reports, bases, out, names):
         sources = [
             Source(read_reports(reports / f"{file}.json.gz", print), weight, name=file)
             for file, weight in model.sources.items()
+            if weight
         ]
         say(name, {one.name: f"{len(one.reports):,} reports, {one.questions:,} questions" for one in sources})
 
@@ -108,7 +89,12 @@ def main(reports, bases, out, names):
                 say(name, f"{report.step:,} of {report.steps:,}, loss {report.loss:.3f}", report.scores or "")
 
         if not (out / name / "training.json").is_file():
-            say(name, train(sources, recipe, model.schedule, out / name, True, told, onnx=model.ship))
+            say(
+                name,
+                train(sources, recipe, model.schedule, out / name, True, told, onnx=model.ship and not weights_only),
+            )
+        if weights_only or model.sources is WARM:
+            continue  # the latter has seen no question
         files = sorted(reports.glob("dev-*.json.gz"))
         measured = {path.name.partition(".")[0]: measure(out / name, path) for path in files}
         (out / name / "measured.json").write_text(json.dumps(measured, indent=1) + "\n")
@@ -159,4 +145,9 @@ def said(pair):
 
 
 if __name__ == "__main__":
-    main(*(Path(argument) for argument in sys.argv[1:4]), sys.argv[4:])
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    for folder in ("reports", "bases", "out"):
+        parser.add_argument(folder, type=Path)
+    parser.add_argument("names", nargs="+", choices=MODELS, metavar="MODEL")
+    parser.add_argument("--weights-only", action="store_true")
+    main(**vars(parser.parse_args()))

@@ -47,6 +47,10 @@ def command(
     unanswerable: Annotated[
         float, typer.Option("--unanswerable", min=0, max=1, help="Share of the questions without an answer to draw.")
     ] = 1.0,
+    alike: Annotated[
+        float,
+        typer.Option("--alike", min=0, max=1, help="How often the other paragraph is the one most like the question."),
+    ] = 0.0,
     epochs: Annotated[int, typer.Option("--epochs", min=1, help="How often each question is drawn.")] = 3,
     batch: Annotated[int, typer.Option("--batch", min=1, help="Questions in a step, each with a paragraph.")] = 16,
     learning_rate: LearningRate = 5e-5,
@@ -78,7 +82,7 @@ def command(
         one_of("--device", device, ("cuda", "cpu"))
     recipe = Recipe(
         base, layers, teacher, hard, lengths=(length // 3, 5 * length // 3), unanswerable=unanswerable,
-        validation=validation, licence=licence,
+        alike=alike, validation=validation, licence=licence,
     )  # fmt: skip
     schedule = Schedule(epochs, batch, learning_rate, patience=patience, seed=seed)
     if device:

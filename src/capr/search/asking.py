@@ -21,7 +21,7 @@ from capr.index.filters import clean
 from capr.search.answers import Answer, Answers, Place
 from capr.search.generative import GenerativeReader
 from capr.search.models import answer_reader
-from capr.search.paragraphs import MOST, Paragraph, cut
+from capr.search.paragraphs import MOST, Paragraph, Stretch, cut, stretches
 from capr.search.reader import AnswerReader, Reading
 from capr.segment import Section, sections
 
@@ -124,10 +124,11 @@ def answered(
     """The answers in paragraphs, ranked by the confidence of the reader alone; `begun` tells since when it takes."""
     begun = time.perf_counter() if begun is None else begun
     told = list(notices)
-    readings = _read(question, [paragraph.text for paragraph in paragraphs], reader, told)
+    parts = stretches(paragraphs)
+    readings = _read(question, [part.text for part in parts], reader, told)
     threshold = reader.threshold if options.threshold is None else options.threshold
     finder = _Finder(gazetteer)
-    found = [finder.answer(*one) for one in _surest(paragraphs, readings)]
+    found = [finder.answer(*one) for one in _surest(parts, readings)]
     best = merged(found, threshold)[: options.top]
     count = len({id(paragraph.document) for paragraph in paragraphs})
     took = time.perf_counter() - begun
@@ -142,17 +143,21 @@ def _read(question: str, texts: Sequence[str], reader: AnswerReader, notices: li
     return reader.read(question, texts, BEST) if texts else []
 
 
-def _surest(
-    paragraphs: Sequence[Paragraph], readings: Sequence[Sequence[Reading]]
-) -> list[tuple[Paragraph, Span, float]]:
-    """The readings that are compared, the surest first; of those that overlap, the surest."""
+def _surest(parts: Sequence[Stretch], readings: Sequence[Sequence[Reading]]) -> list[tuple[Paragraph, Span, float]]:
+    """The readings that are compared, the surest first; of those that overlap, the surest.
+
+    Of several readings of one stretch, other words than the surest are right only if that is wrong.
+    """
     every = []
-    for paragraph, some in zip(paragraphs, readings, strict=True):
-        text, begin = paragraph.text, paragraph.passage.span.begin
+    for part, some in zip(parts, readings, strict=True):
+        surest = max(some, key=lambda one: one.confidence, default=Reading(Span(0, 0), 0.0))
+        said = normalised(surest.span.of(part.text))
         for one in some:
-            span = Span(max(0, one.span.begin), min(len(text), one.span.end)).trimmed(text)
+            paragraph, span = part.placed(one.span)
+            span = span.trimmed(paragraph.document.text)
+            share = 1.0 if normalised(one.span.of(part.text)) == said else 1 - surest.confidence
             if span.begin < span.end:
-                every.append((paragraph, Span(begin + span.begin, begin + span.end), one.confidence))
+                every.append((paragraph, span, share * one.confidence))
     taken: dict[int, list[Span]] = {}
     chosen: list[tuple[Paragraph, Span, float]] = []
     for paragraph, span, confidence in sorted(every, key=lambda found: -found[2]):

@@ -1,21 +1,22 @@
 """Paragraphs: what is read to answer a question.
 
 A paragraph is a passage, as the library keeps them: whole sentences of one section, of a length that a reader takes in
-at once. So a file and a library give the same answers, and an answer lies in what a search finds.
+at once. So an answer lies in what a search finds. Short neighbours are read together, as one stretch of the document.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from capr.documents import CaprError, Document
+from capr.documents import CaprError, Document, Span
 from capr.index import Filters, Index
 from capr.index.filters import PASSAGE_NAMES
 from capr.search.hit import Hit
 from capr.segment import Passage, passages
 
 MOST = 2000  # that are read for one question
+STRETCH = 1000  # characters of neighbours that are read together: of 300 to 1,500, best on development reports
 WHOLE = 50_000  # characters of some documents, up to which all is read: a few seconds on two cores
 
 
@@ -30,6 +31,53 @@ class Paragraph:
     def text(self) -> str:
         """What is read."""
         return self.document[self.passage.span]
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Neighbouring passages of a document, which are read together: a reader is surer of what it sees in its place."""
+
+    paragraphs: Sequence[Paragraph]
+
+    @property
+    def span(self) -> Span:
+        """From the first to the last."""
+        return Span(self.paragraphs[0].passage.span.begin, self.paragraphs[-1].passage.span.end)
+
+    @property
+    def text(self) -> str:
+        """What is read."""
+        return self.paragraphs[0].document[self.span]
+
+    def placed(self, read: Span) -> tuple[Paragraph, Span]:
+        """The passage in which something begins that was read in the text, and its range of the document therein."""
+        begin, end = (self.span.begin + min(max(0, place), len(self.text)) for place in read)
+        own = [one for one in self.paragraphs if one.passage.span.begin <= begin]
+        paragraph = own[-1] if own else self.paragraphs[0]
+        return paragraph, Span(begin, min(end, paragraph.passage.span.end))
+
+
+def stretches(paragraphs: Iterable[Paragraph], length: int = STRETCH) -> list[Stretch]:
+    """Passages together with their neighbours, as long as they have no more than so many characters together."""
+    documents: dict[int, list[Paragraph]] = {}
+    for paragraph in paragraphs:
+        documents.setdefault(id(paragraph.document), []).append(paragraph)
+    found: list[list[Paragraph]] = []
+    for some in documents.values():
+        some.sort(key=lambda one: one.passage.span)
+        for number, one in enumerate(some):
+            if number and _is_next(found[-1], one, length):
+                found[-1].append(one)
+            else:
+                found.append([one])
+    return [Stretch(some) for some in found]
+
+
+def _is_next(some: Sequence[Paragraph], one: Paragraph, length: int) -> bool:
+    """Whether only blanks are between passages and another one, and they are not too long with it."""
+    first, last, new = some[0].passage.span, some[-1].passage.span, one.passage.span
+    follows = last.end <= new.begin and not one.document[Span(last.end, new.begin)].strip()
+    return follows and new.end - first.begin <= length
 
 
 def cut(documents: Iterable[Document]) -> Iterator[Paragraph]:

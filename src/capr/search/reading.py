@@ -22,6 +22,21 @@ from capr.index.onnx import TOGETHER, batches
 
 WORD = re.compile(r"\w+(?:(?<=\d)[.,:/-](?=\d)\w+)*")  # a number goes on after its point, and a date after its dashes
 BLANK = re.compile(r"\n[^\S\n]*\n")
+UNIT = re.compile(  # what a number that ends an answer is a number of
+    r"""[ ]?(?:
+    %|°[ ]?[CF]\b|x[ ]?10\^?\d+(?:/\w+)?|mm[ ]?Hg\b|bpm\b|lbs?\b|cc\b|puffs?\b|tablets?\b|units?\b|I?U\b(?:/\w+)?|
+    (?:[µμmckdnp]?(?:g|L|l|mol|Eq|Osm|kat)|[µμmckn]?m)\b(?:/(?:\d+[ ]?)?\w+[²³]?)*|
+    (?:seconds?|minutes?|mins?|hours?|hrs?|days?|nights?|weeks?|months?|years?)\b(?:-old|[ ]old)?
+    )""",
+    re.VERBOSE,
+)
+NUMBER = re.compile(r"\d|(?:one|two|three|four|five|six|seven|eight|nine|ten|half)\b", re.IGNORECASE)
+BOUND = re.compile(  # what may stand before a number, and changes what it says
+    r"(?:\b(?:about|approximately|around|roughly|nearly|almost|at\s+(?:least|most)|up\s+to|(?:less|more|fewer|greater|"
+    r"longer|shorter|higher|lower)\s+than|over|under|below|above|within)\s+|[<>≥≤~]\s*)\Z",
+    re.IGNORECASE,
+)
+BEFORE = 20  # characters in which a bound is looked for
 KEPT = 2048  # texts whose pieces are remembered, as several questions are asked of one report
 Floats = NDArray[np.float64]
 
@@ -190,7 +205,7 @@ def spans(
 ) -> list[Extracted]:
     """The likeliest answers of a paragraph, whole words, the best first, none of which overlaps another.
 
-    An answer ends before the next blank line.
+    An answer ends before the next blank line, and a number has its unit and what bounds it (`completed`).
 
     Args:
         text: of the paragraph.
@@ -214,11 +229,29 @@ def spans(
         score, span = max(tops, key=itemgetter(0))
         if score == -np.inf:
             break
-        taken.append(span)
         blank = BLANK.search(text, span.begin, span.end)
-        said = Span(span.begin, blank.start()) if blank else span
-        found.append(Extracted(said.trimmed(text), score, null))
+        said = (Span(span.begin, blank.start()) if blank else span).trimmed(text)
+        whole = completed(text, said)
+        if any(whole.begin < other.end and other.begin < whole.end for other in taken):
+            whole = said
+        taken += [span, whole]
+        found.append(Extracted(whole, score, null))
     return found
+
+
+def completed(text: str, span: Span) -> Span:
+    """An answer with the unit of the number that it ends with, and with what bounds the number that it begins with.
+
+    >>> text = "Take at least 5 mg, at most 10 mg."
+    >>> completed(text, Span(14, 15)).of(text)
+    'at least 5 mg'
+    """
+    begin, end = span
+    if end > begin and text[end - 1].isdecimal() and (unit := UNIT.match(text, end)):
+        end = unit.end()
+    if NUMBER.match(text, begin) and (bound := BOUND.search(text[max(0, begin - BEFORE) : begin])):
+        begin -= len(bound[0])
+    return Span(begin, end)
 
 
 def _likeliest(

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from capr.annotate.mentions import Annotator, annotator
 from capr.documents import CaprError, Document, Span
-from capr.supervise.clauses import clause_questions
+from capr.supervise.clauses import clause_questions, plainly
 from capr.supervise.facts import Fact, Note, facts, mentioned, undosed
 from capr.supervise.reports import Asked, Report
 
@@ -26,6 +26,7 @@ UNANSWERABLE = 0.3
 OTHER_NAME = 0.25  # how often a subject is named otherwise than in the note
 CLAUSES = 0.5
 CLAUSE = "clause: "  # before the kind of a question that a clause gave; its subject is the whole question
+SHARES = {"age": 0.3}  # of what nearly every note says
 TRIES = 20  # for each unanswerable question
 SIGNS = re.compile(r"[\s.,;:*-]+")
 MALE, FEMALE = re.compile(r"\b(?:he|his|him|Mr|male|man)\b"), re.compile(r"\b(?:she|her|hers|Mrs|Ms|female|woman)\b")
@@ -167,8 +168,9 @@ def _report(
 ) -> Report:
     both = len(source.asked) + len(source.clauses)
     wanted = max(1, round(per_note * (1 - share)) if per_note else both)
-    told = min(len(source.clauses), max(round(wanted * clauses), wanted - len(source.asked)))
-    chosen = _spread(source.asked, wanted - told, draw) + _spread(source.clauses, told, draw)
+    known = [one for one in source.asked if draw.random() < SHARES.get(one[0].kind, 1)]
+    told = min(len(source.clauses), max(round(wanted * clauses), wanted - len(known)))
+    chosen = _spread(known, wanted - told, draw) + _spread(source.clauses, told, draw)
     none: tuple[Span, ...] = ()
     chosen += [(fact, none) for fact in _foreign(source, lent, draw, round(len(chosen) * share / (1 - share)))]
     draw.shuffle(chosen)
@@ -238,4 +240,4 @@ def _worded(fact: Fact, source: Source, draw: random.Random) -> str:
     subject = fact.also if fact.also and draw.random() < OTHER_NAME else fact.subject
     words = draw.choice(wordings()[fact.kind].words)
     owner = {"who_him": whom, "whose_own": "his" if who == "he" else "hers" if who == "she" else "the patient"}
-    return words.format(subject=subject, who=who, whose=whose, **owner)
+    return plainly(words.format(subject=subject, who=who, whose=whose, **owner), draw)

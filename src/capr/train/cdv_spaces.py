@@ -102,6 +102,7 @@ def train_codes(
     used = torch.stack(list(codes.values())).any(0) if len(codes) > 1 else torch.ones(BITS, dtype=torch.bool)
     often = Counter(one.coded for one in texts)
     weights = [1 / often[one.coded] for one in texts]
+    read = _Reader(texts, words, device)
     optimizer = torch.optim.Adam(model.parameters(), RATE, weight_decay=1e-5)
     each = -(-len(texts) // BATCH)
     for epoch in range(epochs):
@@ -112,7 +113,7 @@ def train_codes(
         model.train()
         for place in range(each):
             some = epoch_texts[place * BATCH : (place + 1) * BATCH]
-            outputs = model(*_read(some, words, device))[:, used]
+            outputs = model(*read(some))[:, used]
             loss = bp_mll(outputs, torch.stack([codes[one.coded] for one in some])[:, used].to(device))
             loss.backward()
             nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -120,7 +121,7 @@ def train_codes(
             optimizer.zero_grad()
             if place % 10 == 9 or place == each - 1:
                 progress(Report(epoch * each + place + 1, epochs * each, loss.item()))
-    known = _index(model.eval(), texts, words, device)
+    known = _index(model.eval(), texts, read)
     out.mkdir(parents=True, exist_ok=True)
     example = (torch.zeros(1, 4, words.dimensions),)
     path = out / f"{kind}.onnx"
@@ -130,19 +131,31 @@ def train_codes(
     arrays.save(out / f"{kind}.npz", names=np.frombuffer(listed, np.uint8), vectors=np.stack(list(known.values())))
 
 
-def _read(some: Sequence[Described], words: Subwords, device: str) -> tuple[Tensor, Tensor]:
-    """(texts, words, dimensions), and how many words each text has."""
-    rows = [torch.from_numpy(np.stack([words.vector(word) for word in words_of(one.text)[:LONGEST]])) for one in some]
-    return nn.utils.rnn.pad_sequence(rows, batch_first=True).to(device), torch.tensor([len(row) for row in rows])
+class _Reader:
+    """Reads texts as vectors of words; each word is looked up once."""
+
+    def __init__(self, texts: Iterable[Described], words: Subwords, device: str) -> None:
+        self.numbers: dict[str, int] = {}
+        self.places = {
+            one.text: torch.tensor([self.numbers.setdefault(word, len(self.numbers)) for word in words_of(one.text)])
+            for one in texts
+        }  # fmt: skip
+        self.vectors = torch.from_numpy(np.stack([words.vector(word) for word in self.numbers])).to(device)
+
+    def __call__(self, some: Sequence[Described]) -> tuple[Tensor, Tensor]:
+        """(texts, words, dimensions), and how many words each text has."""
+        rows = [self.places[one.text][:LONGEST] for one in some]
+        places = nn.utils.rnn.pad_sequence(rows, batch_first=True).to(self.vectors.device)
+        return self.vectors[places], torch.tensor([len(row) for row in rows])
 
 
 @torch.no_grad()
-def _index(model: CodeNetwork, texts: Sequence[Described], words: Subwords, device: str) -> dict[str, Floats]:
+def _index(model: CodeNetwork, texts: Sequence[Described], read: _Reader) -> dict[str, Floats]:
     """The mean embedding of each key, of length 1 (equation 5, as in the code)."""
     total: dict[str, Floats] = {}
     for begin in range(0, len(texts), BATCH):
         some = texts[begin : begin + BATCH]
-        for one, vector in zip(some, model.embedding(*_read(some, words, device)).cpu().numpy(), strict=True):
+        for one, vector in zip(some, model.embedding(*read(some)).cpu().numpy(), strict=True):
             for key in one.keys:
                 total[key] = total[key] + vector if key in total else vector
     return {key: unit(vector) for key, vector in total.items() if key}

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import hashlib
 import random
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from capr.documents import Document, Span
+from capr.search.parse import stopwords
 from capr.segment import uniform
 from capr.supervise.reports import Asked, Report
 
 Cut = Callable[[Document], list[Span]]
 LENGTHS = (300, 1500)  # characters of a paragraph
+WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,7 @@ def posed(
     cut: Cut | None = None,
     lengths: tuple[int, int] = LENGTHS,
     unanswerable: float = 1.0,
+    alike: float = 0.0,
 ) -> list[Posed]:
     """The examples of an epoch, shuffled.
 
@@ -98,6 +103,7 @@ def posed(
         cut: a report into paragraphs; if None, into uniform ones whose average length is drawn for each report.
         lengths: the shortest and the longest of these averages.
         unanswerable: share of the questions without an answer that are put to a paragraph.
+        alike: how often the paragraph that does not answer is the one with most words of the question, instead of any.
     """
     found: list[Posed] = []
     for number, source in enumerate(sources):
@@ -109,7 +115,7 @@ def posed(
                 questions = [asked for asked in questions if share == 1 or draw.random() < share]
                 if questions:
                     paragraphs = cut_up(report, cut, draw.randint(*lengths))
-                    found += examples(report.document, questions, paragraphs, draw, unanswerable)
+                    found += examples(report.document, questions, paragraphs, draw, unanswerable, alike)
     random.Random(seed).shuffle(found)
     return found
 
@@ -123,17 +129,31 @@ def cut_up(report: Report, cut: Cut | None, length: int) -> list[Span]:
 
 
 def examples(
-    document: Document, questions: Sequence[Asked], paragraphs: Sequence[Span], draw: random.Random, unanswerable: float
-) -> Iterator[Posed]:
+    document: Document, questions: Sequence[Asked], paragraphs: Sequence[Span], draw: random.Random,
+    unanswerable: float, alike: float,
+) -> Iterator[Posed]:  # fmt: skip
     """The questions of one report with the paragraphs that answer them and as many that do not."""
     for asked in questions:
         put = put_to_all(document, asked, paragraphs)
         right, wrong = ([one for one in put if bool(one.answers) is has] for has in (True, False))
         yield from right
         if right and wrong:
-            yield from (draw.choice(wrong) for _ in right)
+            yield from (_drawn(wrong, draw, alike) for _ in right)
         elif wrong and not asked.answers and draw.random() < unanswerable:
-            yield draw.choice(wrong)
+            yield _drawn(wrong, draw, alike)
+
+
+def _drawn(wrong: Sequence[Posed], draw: random.Random, alike: float) -> Posed:
+    """One of the paragraphs that do not answer a question: any, or the one that has most of its words."""
+    if draw.random() >= alike:
+        return draw.choice(wrong)
+    asked = _words(wrong[0].question)
+    return max(wrong, key=lambda one: len(asked & _words(one.text)))
+
+
+@lru_cache(maxsize=4096)
+def _words(text: str) -> frozenset[str]:
+    return frozenset(WORD.findall(text.lower())) - stopwords()
 
 
 def put_to_all(document: Document, asked: Asked, paragraphs: Sequence[Span]) -> list[Posed]:

@@ -39,6 +39,7 @@ CALIBRATED = 400  # questions that are put to whole reports in the end, in 8 bit
 PARAGRAPHS = 12  # of such a report, at most
 CHECKED = 100  # questions to compare what was exported with torch
 RIGHT = 0.5  # F1 with a gold answer, from which on an answer is right
+ALIKE = 25  # batches among which paragraphs of like length are looked for
 GPU_PIECES = 65_536  # that it reads at once
 CHECKPOINT = "torch"
 
@@ -57,6 +58,7 @@ class Recipe:
         lengths: the shortest and the longest average length of paragraphs, in characters, which is drawn for each
             report anew in each epoch.
         unanswerable: share of the questions without an answer that are drawn in an epoch.
+        alike: how often the paragraph that does not answer is the one most like the question, instead of any.
         pieces: of a window.
         stride: pieces that neighbouring windows share.
         question: pieces of a question, at most.
@@ -75,6 +77,7 @@ class Recipe:
     heat: float = 2.0
     lengths: tuple[int, int] = LENGTHS
     unanswerable: float = 1.0
+    alike: float = 0.0
     pieces: int = 384
     stride: int = 128
     question: int = 64
@@ -282,6 +285,17 @@ def inputs_of(windows: Sequence[Window], reader: Reader) -> dict[str, Any]:
     return arrays
 
 
+def by_length(drawn: Sequence[Posed], batch: int) -> list[Posed]:
+    """What is drawn, so that paragraphs of like length make a batch, and little is padded; batches stay shuffled."""
+    batches = []
+    for begin in range(0, len(drawn), batch * ALIKE):
+        some = sorted(drawn[begin : begin + batch * ALIKE], key=lambda one: one.paragraph.end - one.paragraph.begin)
+        batches += [some[place : place + batch] for place in range(0, len(some), batch)]
+    short = batches.pop() if batches and len(batches[-1]) < batch else []
+    random.Random(len(batches)).shuffle(batches)
+    return [one for some in (*batches, short) for one in some]
+
+
 class _Run(loop.Loop):
     """A run of a reader."""
 
@@ -294,12 +308,12 @@ class _Run(loop.Loop):
         self.objective, self.judged = objective, judged
         self.questions = sum(source.questions for source in sources)
         recipe = objective.recipe
-        self.order = [
-            one
+        epochs = [
+            posed(sources, f"{schedule.seed} {epoch}", cut, recipe.lengths, recipe.unanswerable, recipe.alike)
             for epoch in range(schedule.epochs)
-            for one in posed(sources, f"{schedule.seed} {epoch}", cut, recipe.lengths, recipe.unanswerable)
         ]
-        schedule = replace(schedule, batch=max(1, min(schedule.batch, len(self.order) // schedule.epochs)))
+        schedule = replace(schedule, batch=max(1, min(schedule.batch, min(map(len, epochs)))))
+        self.order = [one for epoch in epochs for one in by_length(epoch, schedule.batch)]
         each = max(1, len(self.order) // schedule.epochs // schedule.batch)
         super().__init__(objective.model, each, schedule, folder, progress)
 

@@ -7,5 +7,6 @@ the note where other names, classes and lay words are known (`rewording`). What 
 from __future__ import annotations
 
 from capr.supervise.clauses.candidates import clause_questions
+from capr.supervise.clauses.rewording import plainly
 
-__all__ = ["clause_questions"]
+__all__ = ["clause_questions", "plainly"]

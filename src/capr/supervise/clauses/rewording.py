@@ -11,7 +11,7 @@ from importlib.resources import files
 from capr.documents import CaprError, Span
 from capr.supervise.facts.note import Note
 
-SHARE = 0.35  # of the names that are exchanged, where others are known
+SHARE, PLAIN = 0.35, 0.5  # of the names, and of the clinical words, that are exchanged where others are known
 NAME = re.compile(r"[a-z]{4,}(?:[ -][a-z]{3,}){0,2}|[A-Z]{3,5}")
 NOT_NOUN = re.compile(
     r"(?:\?|(?:was|were|is|are|had|has|have|did|be|been|given|started|stopped|held|and|or|for|in|on|"
@@ -22,6 +22,7 @@ DETERMINED = re.compile(
     r"\b(?:the|an?|his|her|any|no|which|this|of|oral|intravenous|iv|mg|dose|daily|\w+ed|\w+ing)\s+$", re.IGNORECASE
 )
 ARTICLED = re.compile(r"\b(?:any|the|an?|his|her|no|of|\w+(?:al|ic|ive|ous|ere|ild|ute|ing|ed))\s+$", re.IGNORECASE)
+VOWEL = r"[aio]|e(?!u)|u(?:n(?!i)|l|p|r[gi])"  # before which `an` stands: an ulcer, a unit
 BROAD = frozenset(
     "tumor tumour cancer lesion mass cyst infection disease syndrome pain surgery steroid antibiotic "
     "antibiotics".split()
@@ -55,26 +56,31 @@ def lay() -> tuple[Mapping[str, tuple[str, ...]], re.Pattern[str]]:
 
 def reworded(note: Note, words: str, answer: Span, draw: random.Random) -> str:
     """A question with some names exchanged for others; as it was if that would give the answer away."""
-    changed = _drugs(note, words, draw)
-    changed = _synonyms(note, changed, draw)
+    changed = plainly(_articled(words, _synonyms(note, _drugs(note, words, draw), draw)), draw)
+    said = answer.of(note.text).lower()
+    return words if said in changed.lower() or len(changed.split()) > 22 else changed
+
+
+def plainly(words: str, draw: random.Random) -> str:
+    """A question with some of its clinical words exchanged for lay ones."""
     table, pattern = lay()
 
     def plain(match: re.Match[str]) -> str:
-        if draw.random() >= SHARE:
+        if draw.random() >= PLAIN:
             return match[0]
         other = draw.choice(table[match[0].lower()])
         if re.search(r"\w\s+$", match.string[: match.start()]) and ARTICLED.search(match.string[: match.start()]):
             other = re.sub(r"^an?\s+", "", other)
         return other[0].upper() + other[1:] if match.start() == 0 else other
 
-    changed = pattern.sub(plain, changed)
-    changed = (
-        re.sub(r"\b([Aa])n?\s+(?=([a-z]))", lambda m: f"{m[1]}{'n' if m[2] in 'aeio' else ''} ", changed)
-        if changed != words
-        else changed
-    )
-    said = answer.of(note.text).lower()
-    return words if said in changed.lower() or len(changed.split()) > 22 else changed
+    return _articled(words, pattern.sub(plain, words))
+
+
+def _articled(words: str, changed: str) -> str:
+    """What a question has become, with `a` and `an` before what they stand before now."""
+    if changed == words:
+        return words
+    return re.sub(rf"\b([Aa])n?\s+(?=({VOWEL})|[a-z])", lambda m: f"{m[1]}{'n' if m[2] else ''} ", changed)
 
 
 def _drugs(note: Note, words: str, draw: random.Random) -> str:
