@@ -3,10 +3,11 @@
 python bench/ask.py READER [--words 3000] [--length 900] [--questions 7] [--checkpoint FOLDER]
 
 READER is a folder that capr train reader has made. capr reads the report in uniform paragraphs of --length characters,
-with model.onnx. Beside it, in turns, the weights for torch (READER/torch, or --checkpoint: any Hugging Face model for
-question answering) read the whole report in windows of 384 word pieces that share 128, as transformers' pipeline for
-question answering did. Version 5 has none any more, so what it did is written out here: all windows in batches, the
-best span of each, the best of all. The report is made of the sample notes.
+with model.onnx; `ranked` is the same with the ranker's second opinion, if the folder has a ranked.json. Beside it, in
+turns, the weights for torch (READER/torch, or --checkpoint: any Hugging Face model for question answering) read the
+whole report in windows of 384 word pieces that share 128, as transformers' pipeline for question answering did. Version
+5 has none any more, so what it did is written out here: all windows in batches, the best span of each, the best of all.
+The report is made of the sample notes.
 """
 
 import argparse
@@ -18,6 +19,7 @@ from statistics import median
 import numpy as np
 
 from capr import samples, uniform
+from capr.search.models import answer_reader
 from capr.search.reader import OnnxReader
 
 QUESTIONS = (
@@ -43,8 +45,10 @@ def main():
     text = report(given.words)
     paragraphs = [span.of(text) for span in uniform(text, given.length)]
     ours, peer = OnnxReader(given.reader), Peer(given.checkpoint or given.reader / "torch", cores)
+    whole = answer_reader(given.reader)
     ways = {
         "capr": lambda question: ours.read(question, paragraphs),
+        "ranked": lambda question: whole.read(question, paragraphs),
         "torch": lambda question: peer.answer(question, text),
     }
     seconds = {name: [] for name in ways}
@@ -57,8 +61,9 @@ def main():
     print(f"{len(text.split()):,} words, {len(paragraphs)} paragraphs of {given.length} characters, {cores} cores")
     for name, times in seconds.items():
         print(f"{name:6} {median(times):.2f} s a question ({min(times):.2f} to {max(times):.2f})")
-    ratios = [slow / fast for slow, fast in zip(seconds["torch"], seconds["capr"], strict=True)]
-    print(f"capr is {median(ratios):.2f} times as fast ({min(ratios):.2f} to {max(ratios):.2f})")
+    for name in ("capr", "ranked"):
+        ratios = [slow / fast for slow, fast in zip(seconds["torch"], seconds[name], strict=True)]
+        print(f"{name} is {median(ratios):.2f} times as fast ({min(ratios):.2f} to {max(ratios):.2f})")
 
 
 def report(words):

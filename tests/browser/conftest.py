@@ -14,13 +14,11 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from pathlib import Path
 
 import pytest
 
 CHROMIUM = os.environ.get("CAPR_CHROMIUM", "")
 collect_ignore_glob = [] if CHROMIUM else ["*.py"]
-HERE = Path(__file__).parent
 FLAGS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
     " --disable-component-update --disable-sync"
@@ -68,16 +66,15 @@ def library(tmp_path_factory):
 class Served:
     """A server of capr on this machine, which ends with the test."""
 
-    def __init__(self, library, *options, port=None, reader=False):
-        self.library, self.options, self.reader = library, options, reader
+    def __init__(self, library, *options, port=None):
+        self.library, self.options = library, options
         self.port = port or _free_port()
         self.url = f"http://127.0.0.1:{self.port}/"
         self.log = library.parent / f"serve-{self.port}.log"
         self.start()
 
     def start(self):
-        program = [str(HERE / "with_reader.py")] if self.reader else ["-m", "capr"]
-        command = [sys.executable, *program, "serve", str(self.library), "--port", str(self.port), *self.options]
+        command = [sys.executable, "-m", "capr", "serve", str(self.library), "--port", str(self.port), *self.options]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, env=_environment(), stdout=log, stderr=log)
         deadline = time.monotonic() + 2 * PATIENCE
@@ -111,8 +108,7 @@ def _free_port():
 
 @pytest.fixture(scope="session")
 def served(library):
-    """A server whose reader answers the questions of the tests, if none ships."""
-    server = Served(library, reader=True)
+    server = Served(library)
     yield server
     server.stop()
 

@@ -38,7 +38,7 @@ def test_marks_in_a_hit_behind_an_emoji(at):
 def test_an_answer_behind_an_emoji(at):
     page = at(f"document={ID}&ask=What+dose+of+allopurinol+does+he+take%3F")
     expect(page.locator(".answer-card .answer-text").first).to_contain_text("300 mg")
-    expect(page.locator(".report .answer-mark").first).to_have_text(
+    expect(page.locator(".report .answer-mark.sure").first).to_have_text(
         page.locator(".answer-card .answer-text").first.inner_text()
     )
 
