@@ -19,6 +19,10 @@ import sys
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "weights"))
+
+from pairs import medquad_test
+
 import capr
 from capr.annotate.mentions import annotator
 from capr.annotate.names import plain_key
@@ -54,10 +58,7 @@ def main(data, out):
     aliases = json.loads((data / "wikipedia_diseases" / "aliases.json").read_text())
     articles = data / "wikipedia_diseases" / "articles.jsonl"
     tests = {"medquad": medquad.load(data), "wikipedia": wikisection.load(articles)}
-    tested = [data / "medquad" / path for path in medquad.test_files(data / "cdv" / medquad.SOURCES)]
-    entities = set(tests["medquad"].entities)
-    for document in capr.read(tested, format="medquad"):
-        entities |= {document.title, *document.metadata.get("synonyms", [])}
+    tested, entities = medquad_test(data, tests["medquad"])
     texts = [text for task in tests.values() for text in task.passages.values()]
     labeller = Labeller(finder, aliases=aliases, held_out=entities, held_out_texts=texts)
     learned = Discourses.read((one for one in capr.read(articles) if not is_test(one.id)), labeller)

@@ -28,7 +28,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "weights"))
 
-from pairs import cases, shared_notes
+from pairs import cases, medquad_test, shared_notes
 
 import capr
 from capr.annotate.mentions import annotator
@@ -141,10 +141,7 @@ def articles_on_diseases(data, finder):
         if not is_test(article.id):
             yield article
     aliases = json.loads((data / "wikipedia_diseases" / "aliases.json").read_text())
-    tested = [data / "medquad" / path for path in medquad.test_files(data / "cdv" / medquad.SOURCES)]
-    entities = set(medquad.load(data).entities)
-    for document in capr.read(tested, format="medquad"):
-        entities |= {document.title, *document.metadata.get("synonyms", [])}
+    tested, entities = medquad_test(data, medquad.load(data))
     labeller = Labeller(finder, aliases=aliases, held_out=entities)
     others = sorted(set((data / "medquad").glob("*/*.xml")) - set(tested))
     for document in capr.read(others, format="medquad"):

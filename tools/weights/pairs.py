@@ -58,10 +58,7 @@ def main(data, out):
     tasks += [notes.load(capr.read(data / "mtsamples"), shown, finder=finder) for shown in (False, True)]
     for name, task in zip(("medquad", "wikipedia", "notes-hidden", "notes-shown"), tasks, strict=True):
         save_task(out / f"{name}.task.gz", task)
-    tested = [data / "medquad" / path for path in medquad.test_files(data / "cdv" / medquad.SOURCES)]
-    entities = set(tasks[0].entities)
-    for document in capr.read(tested, format="medquad"):
-        entities |= {document.title, *document.metadata.get("synonyms", [])}
+    tested, entities = medquad_test(data, tasks[0])
     texts = [text for task in tasks for text in task.passages.values()]
 
     def labeller(held_out=entities):
@@ -88,6 +85,15 @@ def main(data, out):
     save_samples(out / "samples.task.gz", finder)
     samples = capr.read(data / "mtsamples" / "notes.jsonl")
     kept("mtsamples", (note for note in samples if not is_test(note.id)), 6, labeller(()))
+
+
+def medquad_test(data, task):
+    """The files of MedQuAD's test, and all names of the diseases that they and its queries are about."""
+    files = [data / "medquad" / path for path in medquad.test_files(data / "cdv" / medquad.SOURCES)]
+    names = set(task.entities)
+    for document in capr.read(files, format="medquad"):
+        names |= {document.title, *document.metadata.get("synonyms", [])}
+    return files, names
 
 
 def save_task(path, task):
