@@ -33,7 +33,8 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def _reader(monkeypatch):
-    monkeypatch.setattr(models, "_loaded_reader", lambda folder: FakeReader(0.2 if folder.name == "unsure" else 0.9))
+    readers = {"unsure": FakeReader(0.2), "steep": FakeReader(0.9, 0.89)}
+    monkeypatch.setattr(models, "_loaded_reader", lambda folder: readers.get(folder.name, FakeReader()))
     monkeypatch.setenv("COLUMNS", "80")
 
 
@@ -79,6 +80,14 @@ def test_other_places_and_less_likely_answers(folder):
     result = ask(folder, "notes", "q.12h./Vancomycin", "--document", NOTE, "--threshold", "0.85")
     assert "Less likely, below the threshold of 85 %:" in result.stdout
     assert f"Vancomycin (80 %), {NOTE} [" in told(result)
+
+
+def test_what_is_all_but_impossible_is_not_shown_beside_an_answer(folder):
+    result = ask(folder, "notes", "q.12h./Vancomycin", "--document", NOTE, reader="steep")
+    assert "q.12h. (90 %)" in result.stdout
+    assert "Less likely" not in result.stdout
+    result = ask(folder, "notes", "q.12h./Vancomycin", "--document", NOTE, "--json", reader="steep")
+    assert len(json.loads(result.stdout)["answers"]) > 1
 
 
 def test_no_answer_is_none(folder):

@@ -171,14 +171,14 @@ def run(monkeypatch, tmp_path):
 
 def test_the_command_tells_the_measures(run):
     found = json.loads(run("--data", "data.json", "--json"))
-    assert (found["model"], found["cut"], found["answerable"], found["unanswerable"]) == ("reader", "heading", 2, 1)
-    assert found["measures"] == measure(FakeReader("reader"), [REPORT], Paragraphs()).measures
+    assert (found["model"], found["cut"], found["answerable"], found["unanswerable"]) == ("reader", "passage", 2, 1)
+    assert found["measures"] == measure(FakeReader("reader"), [REPORT], Paragraphs("passage")).measures
     printed = run("--data", "data.json")
     assert "3 questions, 1 without an answer, about 1 report, in %" in printed
     assert "73.3" in printed
 
 
-@pytest.mark.parametrize("cut", ["heading", "uniform", "whole"])
+@pytest.mark.parametrize("cut", ["passage", "heading", "uniform", "whole"])
 def test_the_command_cuts_in_every_way(run, cut):
     found = json.loads(run("--data", "data.json", "--json", "--cut", cut))
     assert found["cut"] == cut

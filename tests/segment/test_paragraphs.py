@@ -1,11 +1,12 @@
-"""Paragraphs for reading: by heading, uniformly, or whole."""
+"""Paragraphs for reading: passages with their neighbours, by heading, uniformly, or whole."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from capr.documents import Annotation, CaprError, Document, Span
-from capr.segment.paragraphs import Paragraphs, count_headings, holding
+from capr.segment import passages
+from capr.segment.paragraphs import CUTS, Paragraphs, count_headings, holding
 
 NOTE = Document("1", "Seen today.\n\nALLERGIES:\nNone.\n\nPHYSICAL EXAM:\nLUNGS: Clear.\n\nPLAN:\nRest.\n")
 PIECES = st.lists(
@@ -13,7 +14,7 @@ PIECES = st.lists(
 )
 
 
-@given(PIECES.map("".join), st.sampled_from(["heading", "uniform", "whole"]), st.integers(1, 50))
+@given(PIECES.map("".join), st.sampled_from(CUTS), st.integers(1, 50))
 def test_paragraphs_rebuild_the_text(text, cut, length):
     document = Document("1", text)
     found = Paragraphs(cut, length)(document)
@@ -56,9 +57,23 @@ def test_the_threshold_is_found_that_comes_nearest_to_a_length():
     assert Paragraphs.of_length("heading", 10, [])(NOTE) == [Span(0, len(NOTE.text))]
 
 
+def test_passages_are_read_with_their_neighbours_up_to_a_length():
+    spans = [passage.span for passage in passages(NOTE)]
+    assert len(spans) > 2
+    assert [span.begin for span in Paragraphs("passage", 1)(NOTE)] == [span.begin for span in spans]
+    assert Paragraphs("passage")(NOTE) == [Span(0, len(NOTE.text))]
+    pair = Paragraphs("passage", spans[1].end - spans[0].begin)(NOTE)[0]
+    assert spans[1].end <= pair.end <= spans[2].begin
+
+
 def test_answers_are_not_cut():
     answer = Span(NOTE.text.index("ALLERGIES") - 5, NOTE.text.index("None"))
-    for way in (Paragraphs(), Paragraphs("uniform", 8), Paragraphs(counts=count_headings([NOTE]))):
+    for way in (
+        Paragraphs(),
+        Paragraphs("passage", 8),
+        Paragraphs("uniform", 8),
+        Paragraphs(counts=count_headings([NOTE])),
+    ):
         assert any(span.covers(answer) for span in way(NOTE, [answer]))
     assert not any(span.covers(answer) for span in Paragraphs()(NOTE))
 
@@ -73,7 +88,7 @@ def test_marks_of_the_source_are_headings():
 
 @pytest.mark.parametrize("text", ["", " \n\t "])
 def test_a_text_without_words_has_no_paragraphs(text):
-    assert all(Paragraphs(cut)(Document("1", text)) == [] for cut in ("heading", "uniform", "whole"))
+    assert all(Paragraphs(cut)(Document("1", text)) == [] for cut in CUTS)
 
 
 def test_the_paragraph_that_holds_a_span():
@@ -84,7 +99,7 @@ def test_the_paragraph_that_holds_a_span():
 
 
 def test_unknown_ways_are_refused():
-    with pytest.raises(CaprError, match="Fix: use one of heading, uniform, whole"):
+    with pytest.raises(CaprError, match="Fix: use one of passage, heading, uniform, whole"):
         Paragraphs("page")
     with pytest.raises(CaprError, match="Fix: give it at least 1"):
         Paragraphs("uniform", 0)

@@ -1,12 +1,13 @@
 """Trains the discourse models of docs/cdv.md, on a GPU or not, and ranks the tests with each.
 
-python tools/cdv/train.py PREPARED OUT MODEL… [--dev] [--encoder FOLDER] [--epochs N]
+python tools/cdv/train.py PREPARED OUT MODEL… [--dev] [--encoder FOLDER] [--epochs N] [--weights-only]
 
 PREPARED is what prepare.py has made. Each model goes to OUT/MODEL, what is measured to OUT/MODEL/measured.json, and its
 rankings to OUT/MODEL/TEST.run, which `capr evaluate --model TEST.run` reads. With --dev the tenth of the articles by
 which models are chosen is left out of training, and the two development tests are ranked instead of the two tests.
 --encoder names a folder that capr train bi has made, such as the one that ships: the sentence encoder of `encoder`,
 `encoder-space` and `tuned`. What is there already is not made again, and a run that was interrupted goes on.
+With --weights-only nothing is ranked.
 Besides capr itself it needs torch, onnx and onnxruntime, and with --encoder transformers; what else capr imports is not
 used.
 """
@@ -81,6 +82,8 @@ def main(given):
         if not (out / "training.json").is_file():
             named = replace(recipe, name=name, licence="CC BY-SA")
             train(discourses, named, schedule, out, sources, resume=True, told=told)
+        if given.weights_only:
+            continue
         measured = {test: rank(out, given.prepared, test) for test in (DEV_TESTS if given.dev else TESTS)}
         (out / "measured.json").write_text(json.dumps(measured, indent=1) + "\n")
         say(name, measured)
@@ -127,4 +130,5 @@ if __name__ == "__main__":
     parser.add_argument("--dev", action="store_true")
     parser.add_argument("--encoder", default="encoder")
     parser.add_argument("--epochs", type=int, default=0, help="if not those of the model")
+    parser.add_argument("--weights-only", action="store_true")
     main(parser.parse_args())

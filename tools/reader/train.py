@@ -4,10 +4,11 @@ python tools/reader/train.py REPORTS BASES OUT MODEL… [--weights-only]
 
 REPORTS is what prepare.py has made: NAME.json.gz to learn from, and dev-NAME.json.gz to measure with; BASES a folder
 with the Hugging Face checkpoint ms-marco-MiniLM-L-12-v2. Each model goes to OUT/MODEL, what is measured to
-OUT/MODEL/measured.json. A model that another begins with, or learns from, has to be there. What is there already is
-not made again, and a run that was interrupted goes on from its last checkpoint. With --weights-only nothing is exported
-or measured. Besides capr itself it needs torch,
-transformers, onnx, onnxruntime, tokenizers and numpy; what else capr imports is not used.
+OUT/MODEL/measured.json. A model that another begins with, learns from or is a mean of has to be there: the reader that
+ships is made by warm, reader-1, reader-2, reader-3, readers, refined-1, refined-2, refined-3, reader, of which those
+that differ by a number may be made side by side. What is there already is not made again, and a run that was
+interrupted goes on from its last checkpoint. With --weights-only nothing is exported or measured. Besides capr itself
+it needs torch, transformers, onnx, onnxruntime, tokenizers and numpy; what else capr imports is not used.
 """
 
 import argparse
@@ -20,17 +21,21 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import standins  # noqa: F401
+import torch
+from safetensors.torch import load_file
 
 from capr.evaluate.answers import f1
 from capr.search.reader import sigmoid
 from capr.supervise.reports import read_reports
+from capr.train import card
 from capr.train.loop import Schedule
 from capr.train.questions import Source, posed, whole_reports
-from capr.train.reader import Recipe, build, train, validated
+from capr.train.reader import CHECKPOINT, Recipe, build, finish, keep, train, validated, write_manifest
 
 MINILM = "ms-marco-MiniLM-L-12-v2"
 LENGTH = 900  # characters of a paragraph to measure with
 QUESTIONS, PARAGRAPHS = 500, 40  # of a file to measure whole reports with
+CALIBRATION = ("squad", "covid", "clinical", "clauses", "visits")
 WARM = {"texts": 1.0}
 SOURCES = {
     "squad": 1.0,
@@ -50,21 +55,34 @@ class Model:
     sources: dict[str, float] = field(default_factory=lambda: SOURCES)
 
 
+@dataclass(frozen=True)
+class Mean:
+    """The mean of the weights of models that began with the same.
+
+    Reference: Wortsman et al., Model soups: averaging weights of multiple fine-tuned models, 2022.
+    """
+
+    of: tuple[str, ...]
+    ship: bool = False
+
+
+SEEDS = (1, 2, 3)
 SHORT = Schedule(epochs=2, batch=96, learning_rate=5e-5, patience=0)
 LONG = Schedule(epochs=3, batch=96, learning_rate=1.1e-4, patience=0, validations=2)
 STUDENT = Schedule(epochs=5, batch=96, learning_rate=1.6e-4, patience=0)
 BASED, WARMED = Recipe(MINILM, licence="CC BY-SA"), Recipe("warm", licence="CC BY-SA")
-REFINED = replace(WARMED, base="reader", alike=0.5)
+REFINED = replace(WARMED, base="readers", alike=0.5)
 MODELS = {
     "warm": Model(BASED, replace(LONG, epochs=1), ship=False, sources=WARM),
-    "reader": Model(WARMED, LONG),
-    "reader-2": Model(WARMED, replace(LONG, seed=2)),
-    "reader-3": Model(WARMED, replace(LONG, seed=3)),
+    **{f"reader-{seed}": Model(WARMED, replace(LONG, seed=seed), ship=False) for seed in SEEDS},
+    "readers": Mean(tuple(f"reader-{seed}" for seed in SEEDS)),
+    **{f"refined-{seed}": Model(REFINED, replace(SHORT, seed=seed), ship=False) for seed in SEEDS},
+    "reader": Mean(tuple(f"refined-{seed}" for seed in SEEDS), ship=True),
     "cold": Model(BASED, LONG, ship=False),
+    "alike": Model(replace(WARMED, alike=0.5), LONG, ship=False),
     "much": Model(WARMED, LONG, ship=False, sources=SOURCES | {"clinical": 1.0}),
     "unvisited": Model(WARMED, LONG, ship=False, sources=SOURCES | {"visits": 0.0}),
-    "refined": Model(REFINED, SHORT),
-    "reader6": Model(replace(REFINED, base="refined", layers=6, teacher="refined"), STUDENT),
+    "reader6": Model(replace(REFINED, base="reader", layers=6, teacher="reader"), STUDENT),
 }
 
 
@@ -76,30 +94,54 @@ def main(reports, bases, out, names, weights_only):
 
     for name in names:
         model = MODELS[name]
-        recipe = located(replace(model.recipe, name=name), bases, out)
-        sources = [
-            Source(read_reports(reports / f"{file}.json.gz", print), weight, name=file)
-            for file, weight in model.sources.items()
-            if weight
-        ]
-        say(name, {one.name: f"{len(one.reports):,} reports, {one.questions:,} questions" for one in sources})
+        if (out / name / "training.json").is_file():
+            say(name, "is there")
+        elif isinstance(model, Mean):
+            say(name, average(model, reports, out, name, model.ship and not weights_only))
+        else:
+            recipe = located(replace(model.recipe, name=name), bases, out)
+            sources = [
+                Source(read_reports(reports / f"{file}.json.gz", print), weight, name=file)
+                for file, weight in model.sources.items()
+                if weight
+            ]
+            say(name, {one.name: f"{len(one.reports):,} reports, {one.questions:,} questions" for one in sources})
 
-        def told(report, name=name):
-            if report.scores or report.step % 100 == 0:
-                say(name, f"{report.step:,} of {report.steps:,}, loss {report.loss:.3f}", report.scores or "")
+            def told(report, name=name):
+                if report.scores or report.step % 100 == 0:
+                    say(name, f"{report.step:,} of {report.steps:,}, loss {report.loss:.3f}", report.scores or "")
 
-        if not (out / name / "training.json").is_file():
-            say(
-                name,
-                train(sources, recipe, model.schedule, out / name, True, told, onnx=model.ship and not weights_only),
-            )
-        if weights_only or model.sources is WARM:
+            onnx = model.ship and not weights_only
+            say(name, train(sources, recipe, model.schedule, out / name, True, told, onnx=onnx))
+        if weights_only or name == "warm":
             continue  # the latter has seen no question
         files = sorted(reports.glob("dev-*.json.gz"))
         measured = {path.name.partition(".")[0]: measure(out / name, path) for path in files}
         (out / name / "measured.json").write_text(json.dumps(measured, indent=1) + "\n")
         for file, scores in measured.items():
             say(name, file, {measure: round(100 * value, 2) for measure, value in scores.items()})
+
+
+def average(model, reports, out, name, onnx):
+    """Makes the mean of models; it is calibrated on the files to choose by, which none of them has learned from."""
+    folder = out / name
+    folder.mkdir(parents=True, exist_ok=True)
+    states = [load_file(out / one / CHECKPOINT / "model.safetensors") for one in model.of]
+    mean = {key: torch.stack([state[key].float() for state in states]).mean(0) for key in states[0]}
+    objective = build(replace(WARMED, base=str(out / model.of[0]), name=name), Schedule().device)
+    objective.model.answerer.load_state_dict(mean)
+    keep(objective, folder)
+    write_manifest(objective, folder)
+    scores = {}
+    if onnx:
+        held = [Source(read_reports(reports / f"dev-{file}.json.gz", print), name=file) for file in CALIBRATION]
+        length = objective.recipe.length
+        judged = posed(held, "mean", lengths=(length, length))
+        scores = finish(objective, held, judged, None, folder, seed=1)
+    made = json.loads((out / model.of[0] / "training.json").read_text())
+    settings = made["settings"] | {"mean of": ", ".join(model.of)}
+    card.write(folder, name, "reader", made["data"], made["licence"], settings, scores)
+    return scores
 
 
 def located(recipe, bases, out):

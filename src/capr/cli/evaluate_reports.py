@@ -36,9 +36,9 @@ def command(
         list[str] | None,
         typer.Option("--model", metavar="FOLDER", help="A reader; may be repeated, to compare. reader if not given."),
     ] = None,
-    cut: Annotated[str | None, typer.Option("--cut", help="heading (if not given), uniform or whole.")] = None,
+    cut: Annotated[str | None, typer.Option("--cut", help="passage (if not given), heading, uniform or whole.")] = None,
     length: Annotated[
-        int, typer.Option("--length", min=0, help="Characters in a paragraph, on average; 1000 if uniform.")
+        int, typer.Option("--length", min=0, help="Characters in a paragraph; 1000 of passages or if uniform.")
     ] = 0,
     lengths: Annotated[
         str | None, typer.Option("--lengths", help="Several, with commas between: by heading and uniformly.")
@@ -56,8 +56,8 @@ def command(
 ) -> None:
     """Read answers out of whole reports: paragraph retrieval, Oracle-QA and PR-QA of the paragraph-QA paper.
 
-    Without --length, headings that are commonly known open paragraphs; with it, those that are frequent enough in the
-    data, so that paragraphs come to that length.
+    Passages with their neighbours are what capr ask reads. By heading, those that are commonly known open paragraphs;
+    with --length, those that are frequent enough in the data, so that paragraphs come to that length.
 
     Example: capr evaluate reports --data samples
     """
@@ -72,7 +72,7 @@ def command(
             cuts = (cut,) if cut else ("heading", "uniform")
             measured = over_lengths(readers, reports, wanted, cuts, counted, progress)
     else:
-        measured = _measured(readers, reports, _paragraphs(cut or "heading", length, counted))
+        measured = _measured(readers, reports, _paragraphs(cut or "passage", length, counted))
     if per_question:
         _write(per_question, measured)
     if plot:

@@ -81,7 +81,7 @@ class Measured:
 
     Attributes:
         reader: its name.
-        cut: `heading`, `uniform` or `whole`.
+        cut: `passage`, `heading`, `uniform` or `whole`.
         wanted: the length of paragraphs that was asked for, in characters; 0 for none.
         length: their length on average.
         threshold: the confidence below which there is no answer.

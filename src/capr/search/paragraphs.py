@@ -8,15 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from capr.documents import CaprError, Document, Span
 from capr.index import Filters, Index
 from capr.index.filters import PASSAGE_NAMES
 from capr.search.hit import Hit
 from capr.segment import Passage, passages
+from capr.segment.paragraphs import LENGTH, together
 
 MOST = 2000  # that are read for one question
-STRETCH = 1000  # characters of neighbours that are read together: of 300 to 1,500, best on development reports
 WHOLE = 50_000  # characters of some documents, up to which all is read: a few seconds on two cores
 
 
@@ -57,27 +58,18 @@ class Stretch:
         return paragraph, Span(begin, min(end, paragraph.passage.span.end))
 
 
-def stretches(paragraphs: Iterable[Paragraph], length: int = STRETCH) -> list[Stretch]:
+def stretches(paragraphs: Iterable[Paragraph], length: int = LENGTH) -> list[Stretch]:
     """Passages together with their neighbours, as long as they have no more than so many characters together."""
     documents: dict[int, list[Paragraph]] = {}
     for paragraph in paragraphs:
         documents.setdefault(id(paragraph.document), []).append(paragraph)
-    found: list[list[Paragraph]] = []
+    found: list[Stretch] = []
     for some in documents.values():
         some.sort(key=lambda one: one.passage.span)
-        for number, one in enumerate(some):
-            if number and _is_next(found[-1], one, length):
-                found[-1].append(one)
-            else:
-                found.append([one])
-    return [Stretch(some) for some in found]
-
-
-def _is_next(some: Sequence[Paragraph], one: Paragraph, length: int) -> bool:
-    """Whether only blanks are between passages and another one, and they are not too long with it."""
-    first, last, new = some[0].passage.span, some[-1].passage.span, one.passage.span
-    follows = last.end <= new.begin and not one.document[Span(last.end, new.begin)].strip()
-    return follows and new.end - first.begin <= length
+        groups = together(some[0].document.text, (one.passage.span for one in some), length)
+        left = iter(some)
+        found += [Stretch(list(islice(left, len(group)))) for group in groups]
+    return found
 
 
 def cut(documents: Iterable[Document]) -> Iterator[Paragraph]:

@@ -68,10 +68,12 @@ export function askBox({ submit, answered, jump }) {
   return { element: el("section", { class: "ask", "aria-label": "Question and answer" }, form, out), ask };
 }
 
+const LEAST = 0.02; // confidence of less likely answers that are shown beside one that counts
+
 function render(given, jump) {
   const { found, threshold, answers, notices = [] } = given;
   const sure = answers.filter((answer) => found && answer.confidence >= threshold);
-  const rest = answers.filter((answer) => !sure.includes(answer));
+  const rest = answers.filter((answer) => !sure.includes(answer) && (!found || answer.confidence >= LEAST));
   const lines = notices.map((notice) => el("p", { class: "notice" }, notice));
   if (!found) {
     return [
