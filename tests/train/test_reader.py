@@ -154,6 +154,19 @@ def test_a_run_that_was_interrupted_ends_as_if_it_had_not_been(new_base, tmp_pat
     assert not (tmp_path / "broken" / "model.onnx").exists()
 
 
+def test_processes_make_the_same_batches_as_a_thread(bert, tmp_path):
+    learned = {}
+    for workers in (0, 2):
+        torch.manual_seed(0)  # of the head, which is new
+        objective = training.build(recipe_of(bert), "cpu")
+        run = training._Run(objective, SOURCES, None, [], replace(SCHEDULE, epochs=1), tmp_path / str(workers), print)
+        run.workers, run.scored = workers, lambda: None
+        run.run(False)
+        learned[workers] = objective.model.state_dict()
+        assert run.step == run.steps > 2
+    assert all(torch.equal(learned[0][name], learned[2][name]) for name in learned[0])
+
+
 def test_a_smaller_reader_comes_near_its_teacher(trained, tmp_path):
     folder, teacher, _, _ = trained
     pairs = posed([Source(small_reports(20, seed=11))], "pairs", lengths=(80, 80))

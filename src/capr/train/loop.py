@@ -10,11 +10,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from multiprocessing import get_all_start_methods
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, distributed, nn
+from torch.utils.data import DataLoader, Dataset
 
 from capr.documents import CaprError
 from capr.train.objectives import Batch, List, Objective, autocast, validated
@@ -96,6 +98,7 @@ class Loop(ABC):
     """
 
     smaller = ""  # what else, besides a batch, can be made smaller where memory is short
+    workers = 0  # processes that make batches, which may not touch the device then; 0 for a thread of this one
 
     def __init__(
         self, model: nn.Module, epoch_steps: int, schedule: Schedule, folder: Path | None,
@@ -196,6 +199,12 @@ class Loop(ABC):
 
     def _batches(self, start: int) -> Iterator[Any]:
         """From a step on, each prepared while the one before is learned."""
+        if self.workers and "fork" in get_all_start_methods():
+            steps = _Steps(self.made, range(start, self.steps))
+            yield from DataLoader(
+                steps, batch_size=None, num_workers=self.workers, collate_fn=_as_it_is, multiprocessing_context="fork"
+            )
+            return
         with ThreadPoolExecutor(1) as threads:
             ahead = [threads.submit(self.made, step) for step in range(start, min(start + 2, self.steps))]
             for step in range(start, self.steps):
@@ -253,6 +262,23 @@ class Loop(ABC):
     def _kept(self) -> str:
         path = (self.folder or Path()) / CHECKPOINT
         return f"the last checkpoint is {path}" if self.folder and path.is_file() else "there is no checkpoint yet"
+
+
+class _Steps(Dataset[Any]):
+    """What is made for each step."""
+
+    def __init__(self, made: Callable[[int], Any], steps: range) -> None:
+        self._made, self._steps = made, steps
+
+    def __len__(self) -> int:
+        return len(self._steps)
+
+    def __getitem__(self, place: int) -> Any:
+        return self._made(self._steps[place])
+
+
+def _as_it_is(batch: Any) -> Any:
+    return batch
 
 
 class _Fit(Loop):

@@ -41,6 +41,7 @@ CHECKED = 100  # questions to compare what was exported with torch
 RIGHT = 0.5  # F1 with a gold answer, from which on an answer is right
 ALIKE = 25  # batches among which paragraphs of like length are looked for
 GPU_PIECES = 65_536  # that it reads at once
+WORKERS = 4  # processes that cut texts into pieces, which takes longer than a GPU needs to learn from them
 CHECKPOINT = "torch"
 
 
@@ -165,6 +166,11 @@ class Batch:
     places: Tensor
     allowed: Tensor
 
+    def to(self, device: str) -> Batch:
+        """The same, there."""
+        inputs = {name: tensor.to(device, non_blocking=True) for name, tensor in self.inputs.items()}
+        return Batch(inputs, self.places.to(device), self.allowed.to(device))
+
 
 class Objective:
     """A reader with its tokenizer and, perhaps, its teacher.
@@ -182,7 +188,7 @@ class Objective:
         self.cutter = Cutter(reader.tokenizer, self.recipe.pieces, recipe.stride, recipe.question)
 
     def batch(self, chosen: Sequence[Posed], draw: random.Random) -> Batch:
-        """Questions with their paragraphs, in windows."""
+        """Questions with their paragraphs, in windows; not on the device yet, as another process may make it."""
         windows: list[Window] = []
         places: list[tuple[int, int]] = []
         for one in chosen:
@@ -197,11 +203,12 @@ class Objective:
         allowed = np.zeros(inputs["input_ids"].shape, bool)
         for row, window in enumerate(windows):
             allowed[row, 0] = allowed[row, window.begin : window.end] = True
-        moved = self.reader.moved({"places": np.array(places, np.int64).reshape(-1, 2), "allowed": allowed})
-        return Batch(self.reader.moved(inputs), **moved)
+        tensors = {name: torch.from_numpy(array) for name, array in inputs.items()}
+        return Batch(tensors, torch.tensor(places, dtype=torch.long).view(-1, 2), torch.from_numpy(allowed))
 
     def loss(self, batch: Batch) -> Tensor:
         """Of the answers and, with a teacher, of its opinions."""
+        batch = batch.to(self.reader.device)
         scores = self.model(**batch.inputs)
         value = hard_loss(scores, batch.places, batch.allowed)
         if self.teacher is not None:
@@ -316,6 +323,7 @@ class _Run(loop.Loop):
         self.order = [one for epoch in epochs for one in by_length(epoch, schedule.batch)]
         each = max(1, len(self.order) // schedule.epochs // schedule.batch)
         super().__init__(objective.model, each, schedule, folder, progress)
+        self.workers = WORKERS if schedule.device == "cuda" else 0
 
     def made(self, step: int) -> Batch:
         size = self.schedule.batch
