@@ -1,4 +1,4 @@
-"""The server under load: requests a second and latency of each kind of search, beside a bare FastAPI route.
+"""The server under load: requests a second and latency of searches and questions, beside a bare FastAPI route.
 
 python bench/serve.py [--passages 100000] [--workers 1] [--connections 16] [--seconds 15] [--work FOLDER]
 python bench/serve.py --soak 10    # minutes of mixed load: memory has to stay flat, and nothing may fail
@@ -38,10 +38,11 @@ from capr.search.library import BATCH
 from capr.search.models import load_encoder
 from capr.serve.tokens import Tokens
 
-KINDS = {
-    "lexical": {"mode": "lexical"},
-    "hybrid": {"mode": "hybrid", "rerank": False},
-    "hybrid, re-ranked": {"mode": "hybrid", "rerank": True},
+KINDS = {  # where to, and what is sent along with a question
+    "lexical": ("search", {"k": 10, "mode": "lexical"}),
+    "hybrid": ("search", {"k": 10, "mode": "hybrid", "rerank": False}),
+    "hybrid, re-ranked": ("search", {"k": 10, "mode": "hybrid", "rerank": True}),
+    "ask, 20 passages": ("ask", {}),
 }
 ENCODED = 1000  # passages whose vectors are real; those of others are mixtures
 QUESTIONS = 50
@@ -67,12 +68,12 @@ print(f"http://127.0.0.1:{listening.getsockname()[1]}/", flush=True)
 uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False)).run(sockets=[listening])
 """
 LUA = """
-local bodies = {BODIES}
+local sent = {SENT}
 local place = 0
 request = function()
-  place = place % #bodies + 1
-  return wrk.format("POST", "/api/search", {["Content-Type"] = "application/json", ["Authorization"] = "Bearer TOKEN"},
-    bodies[place])
+  place = place % #sent + 1
+  return wrk.format("POST", sent[place][1], {["Content-Type"] = "application/json", ["Authorization"] = "Bearer TOKEN"},
+    sent[place][2])
 end
 done = function(summary, latency)
   io.write(string.format('RESULT {"requests": %d, "seconds": %f, "p50": %f, "p95": %f, "errors": %d}\\n',
@@ -81,6 +82,13 @@ done = function(summary, latency)
     summary.errors.timeout))
 end
 """
+
+
+class Sent(NamedTuple):
+    """A request."""
+
+    path: str
+    body: str
 
 
 class Load(NamedTuple):
@@ -127,21 +135,21 @@ def measure(settings: dict, token: str, asked: Sequence[str], connections: int, 
     )
     print("| route | requests/s | p50 ms | p95 ms | errors |\n|---|---|---|---|---|")
     with running(BARE, {}) as (address, _):
-        told("bare FastAPI route", load(address, token, bodies(asked, {}), connections, seconds))
+        told("bare FastAPI route", load(address, token, sent(asked, "search", {}), connections, seconds))
     begun = time.perf_counter()
     with running(START, settings) as (address, process):
         listening = time.perf_counter() - begun
         wait(address)
         ready = time.perf_counter() - begun
-        for name, body in KINDS.items():
-            told(name, load(address, token, bodies(asked, body), connections, seconds))
+        for name, (route, body) in KINDS.items():
+            told(name, load(address, token, sent(asked, route, body), connections, seconds))
         memory = sum(resident(pid) for pid in family(process.pid))
     print(f"\nListening after {listening:.1f} s, ready after {ready:.1f} s, {memory / 1e6:,.0f} MB in the end.")
 
 
 def soak(settings: dict, token: str, asked: Sequence[str], connections: int, seconds: float) -> None:
     """Mixed load for long; complains if memory grows or a request fails."""
-    mixed = [body for kind in KINDS.values() for body in bodies(asked, kind)]
+    mixed = [one for kind in KINDS.values() for one in sent(asked, *kind)]
     with running(START, settings) as (address, process):
         wait(address)
         seen: list[float] = []
@@ -205,24 +213,28 @@ def questions(passages: int) -> list[str]:
     return [one.question for one in samples.questions() if one.question][:QUESTIONS]
 
 
-def bodies(asked: Sequence[str], more: dict) -> list[str]:
-    return [json.dumps({"query": question, "k": 10, **more}) for question in asked]
+def sent(asked: Sequence[str], route: str, more: dict) -> list[Sent]:
+    name = "question" if route == "ask" else "query"
+    return [Sent(f"/api/{route}", json.dumps({name: question, **more})) for question in asked]
 
 
 # --- load ---
 
 
-def load(address: str, token: str, sent: Sequence[str], connections: int, seconds: float, warm: float = WARM) -> Load:
+def load(
+    address: str, token: str, requests: Sequence[Sent], connections: int, seconds: float, warm: float = WARM
+) -> Load:
     """What so many connections measure that ask one request after the other."""
     client = _wrk if shutil.which("wrk") else _own
     if warm:
-        client(address, token, sent, connections, warm)
-    return client(address, token, sent, connections, seconds)
+        client(address, token, requests, connections, warm)
+    return client(address, token, requests, connections, seconds)
 
 
-def _wrk(address: str, token: str, sent: Sequence[str], connections: int, seconds: float) -> Load:
+def _wrk(address: str, token: str, requests: Sequence[Sent], connections: int, seconds: float) -> Load:
+    listed = ",".join(f'{{"{one.path}", [==[{one.body}]==]}}' for one in requests)
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
-        script.write(LUA.replace("BODIES", ",".join(f"[==[{body}]==]" for body in sent)).replace("TOKEN", token))
+        script.write(LUA.replace("SENT", listed).replace("TOKEN", token))
         script.flush()
         command = [
             "wrk",
@@ -240,11 +252,11 @@ def _wrk(address: str, token: str, sent: Sequence[str], connections: int, second
     return Load(**json.loads(result.removeprefix("RESULT ")))
 
 
-def _own(address: str, token: str, sent: Sequence[str], connections: int, seconds: float) -> Load:
-    return asyncio.run(_asked(urlsplit(address).port or 80, token, sent, connections, seconds))
+def _own(address: str, token: str, requests: Sequence[Sent], connections: int, seconds: float) -> Load:
+    return asyncio.run(_asked(urlsplit(address).port or 80, token, requests, connections, seconds))
 
 
-async def _asked(port: int, token: str, sent: Sequence[str], connections: int, seconds: float) -> Load:
+async def _asked(port: int, token: str, requests: Sequence[Sent], connections: int, seconds: float) -> Load:
     took: list[float] = []
     errors = 0
     until = time.monotonic() + seconds
@@ -254,10 +266,11 @@ async def _asked(port: int, token: str, sent: Sequence[str], connections: int, s
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         place = first
         while time.monotonic() < until:
-            body = sent[place % len(sent)].encode()
+            path, text = requests[place % len(requests)]
+            body = text.encode()
             place += connections
             head = (
-                f"POST /api/search HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n"
+                f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n"
                 f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
             )
             begun = time.perf_counter()
