@@ -9,7 +9,7 @@ import capr.search.models
 from capr.cli import typer_app
 from capr.documents import CaprError, Document, Span
 from capr.evaluate.report_plots import plot_lengths, plot_reliability
-from capr.evaluate.reports import limited, measure, over_lengths, spread
+from capr.evaluate.reports import limited, measure, over_lengths, spreads
 from capr.search.reader import Reading
 from capr.segment import Paragraphs
 from capr.supervise.reports import Asked, Report, write_squad
@@ -132,10 +132,14 @@ def test_both_ways_over_lengths_with_several_readers():
     assert len(measured) == 2 * 2 * 3
     assert done[-1] == (36, 36)
     assert [pair[0] for pair in done] == list(range(1, 37))
-    points = spread(measured, "PR-QA F1")
-    assert set(points) == {"heading", "uniform"}
-    assert all(len(found) == 3 for found in points.values())
-    assert all(low <= mean <= high for found in points.values() for _, mean, low, high in found)
+    groups = spreads(measured)
+    assert [group.cut for group in groups] == ["heading"] * 3 + ["uniform"] * 3
+    for group in groups:
+        same = [one for one in measured if (one.cut, one.length) == (group.cut, group.length)]
+        values = [one.measures["answered"] for one in same]
+        assert group.readers == ("one", "two")
+        found = (group.lowest["answered"], group.mean["answered"], group.highest["answered"])
+        assert found == (min(values), sum(values) / len(values), max(values))
 
 
 def test_limits_count_questions():
@@ -160,7 +164,7 @@ def run(monkeypatch, tmp_path):
     write_squad([REPORT], tmp_path / "data.json")
 
     def run_command(*arguments):
-        result = CliRunner().invoke(typer_app, ["evaluate", "reports", *map(str, arguments)], env={"COLUMNS": "100"})
+        result = CliRunner().invoke(typer_app, ["evaluate", "reports", *map(str, arguments)], env={"COLUMNS": "80"})
         if isinstance(result.exception, CaprError):
             raise result.exception
         assert result.exit_code == 0, result.output
@@ -176,6 +180,8 @@ def test_the_command_tells_the_measures(run):
     printed = run("--data", "data.json")
     assert "3 questions, 1 without an answer, about 1 report, in %" in printed
     assert "73.3" in printed
+    assert "…" not in printed
+    assert max(map(len, printed.splitlines())) <= 80
 
 
 @pytest.mark.parametrize("cut", ["passage", "heading", "uniform", "whole"])
@@ -190,15 +196,22 @@ def test_the_command_cuts_in_every_way(run, cut):
 def test_the_command_draws_lengths(run, tmp_path):
     options = ("--model", "a", "--model", "b", "--lengths", "20,40", "--plot", "p.png", "--per-question", "q.jsonl")
     lines = [json.loads(line) for line in run("--data", "data.json", *options, "--json").splitlines()]
-    assert [(line["model"], line["cut"]) for line in lines] == [
+    assert [(line["model"], line["cut"]) for line in lines[:8]] == [
         (model, cut) for model in "ab" for cut in ("heading", "heading", "uniform", "uniform")
     ]
+    assert [(line["models"], line["cut"]) for line in lines[8:]] == [
+        (["a", "b"], cut) for cut in ("heading", "heading", "uniform", "uniform")
+    ]
+    assert lines[8]["mean"] == lines[0]["measures"]
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
     kept = [json.loads(line) for line in (tmp_path / "q.jsonl").read_text().splitlines()]
     assert len(kept) == 8 * 3
     for line in kept:
         assert TEXT[line["begin"] : line["end"]] == line["answer"]
-    assert "…" not in run("--data", "data.json", *options)
+    shown = run("--data", "data.json", *options)
+    assert "…" not in shown
+    assert "mean of 2 models, lowest and highest" in shown
+    assert shown.count("lowest") == 1 + 4
 
 
 def test_samples_are_data(run):

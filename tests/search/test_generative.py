@@ -201,7 +201,7 @@ def test_a_server_that_is_dead():
     with socket.socket() as taken:  # bound, but nobody listens
         taken.bind(("127.0.0.1", 0))
         answers = ask(f"http://127.0.0.1:{taken.getsockname()[1]}/v1")
-    assert answers[0].text == "Lasix"
+    assert (answers[0].text, answers.reader) == ("Lasix", "fake")
     assert "does not answer (" in answers.notices[1]
     assert "Fix: check that the server runs." in answers.notices[1]
 
@@ -217,6 +217,7 @@ def test_what_the_model_finds_counts_though_the_extractive_reader_is_unsure(serv
     reader = GenerativeReader(FakeReader(0.1), server.url, "tiny", paragraphs=1)
     answers = capr.ask(NOTE, "Lasix", reader=reader)
     assert (answers.found, answers[0].text, answers[0].confidence) == (True, "20 mg", 0.5)
+    assert answers.reader == "tiny and fake"
     assert reader.read("Lasix", [NOTE.text])[0][0].confidence == 0.5
     higher = GenerativeReader(FakeReader(0.1), server.url, "tiny", paragraphs=1, threshold=0.8)
     assert capr.ask(NOTE, "Lasix", reader=higher, threshold=0.8).found

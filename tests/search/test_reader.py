@@ -13,8 +13,11 @@ from hypothesis import strategies as st
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import BertConfig, BertForQuestionAnswering
 
-from capr.documents import CaprError, Span
+import capr
+from capr.documents import CaprError, Document, Span
 from capr.models.reader import SpanReader, Spans
+from capr.search.generative import GenerativeReader
+from capr.search.ranked_reader import Joint, RankedReader
 from capr.search.reader import OnnxReader, load_reader
 from capr.search.reading import Cutter, Extractor, completed
 from capr.train.export import export
@@ -208,6 +211,21 @@ def test_of_a_long_question_the_first_pieces_are_read(reader):
     begin = "what dose of aspirin was she given daily"
     long = begin + " for pain" * 500
     assert reader.read(long, TEXTS[:3]) == reader.read(begin, TEXTS[:3])
+    assert reader.unread(begin) == ""
+    assert long == begin + " " + reader.unread(long)
+
+
+def test_a_question_that_is_too_long_is_answered_with_a_notice(reader):
+    note = Document("n", TEXTS[0])
+    asked = "what dose of aspirin was she given daily"
+    assert capr.ask(note, asked, reader=reader).notices == ()
+    ranked = RankedReader(reader, None, Joint("none", 1.0, 0.0, 0.0, 0.5))
+    for one in (reader, GenerativeReader(reader, "http://127.0.0.1:9/v1", "m", paragraphs=0)):
+        (notice,) = capr.ask(note, f"{asked} for pain or for the heart and why not", reader=one).notices
+        assert notice == (
+            "the end of the question was too long to be read, from 'for pain or for the' on. Fix: ask shorter."
+        )
+    assert ranked.unread(f"{asked} for pain") == "for pain"
 
 
 def test_in_8_bits_it_is_near(folder, reader):

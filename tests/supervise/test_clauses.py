@@ -184,8 +184,8 @@ def test_a_clause_question_is_foreign_where_its_drug_is_not_named(finder):
     assert facts
     assert all(fact.kind.startswith(CLAUSE) for fact in facts)
     for fact in facts:
-        assert not is_foreign(fact, source.lower, source.keys)
-        assert is_foreign(fact, "the ankle was sprained.", frozenset())
+        assert not is_foreign(fact, source.document.text, source.lower, source.keys)
+        assert is_foreign(fact, "The ankle was sprained.", "the ankle was sprained.", frozenset())
 
 
 @pytest.mark.parametrize(

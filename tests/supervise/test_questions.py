@@ -90,9 +90,17 @@ def test_what_a_note_mentions_in_any_way_is_not_foreign():
     a, b = (Note.of(note, annotator(with_tagger=False)) for note in NOTES)
     by_kind = {fact.kind: fact for fact in facts(a)}
     keys = frozenset(b.key(mention) for mention in b.mentions)
-    assert not is_foreign(by_kind["dose"], b.lower, keys)
-    assert is_foreign(by_kind["value"], b.lower, keys)
-    assert not is_foreign(by_kind["value"], "serum creatinine was normal", frozenset())
+    assert not is_foreign(by_kind["dose"], b.text, b.lower, keys)
+    assert is_foreign(by_kind["value"], b.text, b.lower, keys)
+    assert not is_foreign(by_kind["value"], "", "serum creatinine was normal", frozenset())
+
+
+def test_no_value_of_a_note_is_foreign_to_it():
+    text = "BP 168/92. HR 88, RR 18. Na 138, K 4.1, Cl 101, Cr 1.9, Hb 9.8. EF 35%. Blood\npressure fell."
+    note = Note.of(Document("n", text), annotator(with_tagger=False))
+    found = [fact for fact in facts(note) if fact.kind == "value"]
+    assert len(found) >= 8
+    assert not [fact.key for fact in found if is_foreign(fact, note.text, note.lower, frozenset())]
 
 
 def test_no_unanswerable_questions_if_none_are_wanted(notes):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +15,7 @@ from capr.cli import inputs
 from capr.documents import CaprError
 
 if TYPE_CHECKING:
-    from capr.evaluate.reports import Measured
+    from capr.evaluate.reports import Measured, Spread
     from capr.search.reader import AnswerReader
     from capr.segment import Paragraphs
     from capr.supervise.reports import Report
@@ -22,8 +23,8 @@ if TYPE_CHECKING:
 SAMPLES = "samples"
 SHIPPED = "reader"
 COLUMNS = {
-    "P@1": "P@1", "P@2": "P@2", "P@3": "P@3", "Oracle-QA EM": "orac. EM", "Oracle-QA F1": "F1",
-    "PR-QA EM": "PR EM", "PR-QA F1": "F1", "answered": "answ.", "refused": "refu.", "ECE": "ECE",
+    "P@1": "P@1", "P@2": "P@2", "P@3": "P@3", "Oracle-QA EM": "orac.\nEM", "Oracle-QA F1": "orac.\nF1",
+    "PR-QA EM": "PR\nEM", "PR-QA F1": "PR\nF1", "answered": "answ.", "refused": "refu.", "ECE": "ECE",
 }  # fmt: skip
 
 
@@ -65,14 +66,15 @@ def command(
     _check(cut, length, wanted, part, plot)
     counted, reports = _reports(data, part, limit)
     readers = [_reader(name) for name in model or [SHIPPED]]
-    if wanted:
-        from capr.evaluate.reports import over_lengths
+    from capr.evaluate.reports import over_lengths, spreads
 
+    if wanted:
         with inputs.progress("questions") as progress:
             cuts = (cut,) if cut else ("heading", "uniform")
             measured = over_lengths(readers, reports, wanted, cuts, counted, progress)
     else:
         measured = _measured(readers, reports, _paragraphs(cut or "passage", length, counted))
+    seeds = spreads(measured) if wanted and len(readers) > 1 else []
     if per_question:
         _write(per_question, measured)
     if plot:
@@ -80,10 +82,10 @@ def command(
 
         (plot_lengths if wanted else plot_reliability)(plot, measured)
     if as_json:
-        for one in measured:
-            print(json.dumps(one.as_json()))
+        for found in [one.as_json() for one in measured] + [group.as_json() for group in seeds]:
+            print(json.dumps(found))
     else:
-        _show(measured, reports, len(readers))
+        _show(measured, seeds, reports)
 
 
 def _check(cut: str | None, length: int, wanted: list[int], part: str, plot: Path | None) -> None:
@@ -160,23 +162,44 @@ def _write(path: Path, measured: list[Measured]) -> None:
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
 
-def _show(measured: list[Measured], reports: list[Report], readers: int) -> None:
+def _show(measured: list[Measured], seeds: list[Spread], reports: list[Report]) -> None:
     from capr.supervise.reports import count
 
     asked, without = count(reports)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    names = [name for name in COLUMNS if any(name in one.measures for one in measured)]
-    if readers > 1:
-        table.add_column("model", overflow="fold")
-    table.add_column("cut", no_wrap=True)
-    for label in ("length", *(COLUMNS[name] for name in names)):
-        table.add_column(label, justify="right", no_wrap=True)
-    for one in measured:
-        values = [f"{100 * one.measures[name]:.1f}" for name in names]
-        table.add_row(*([one.reader] if readers > 1 else []), one.cut, f"{one.length:,.0f}", *values)
     console = inputs.terminal()
     console.print(
         f"{inputs.counted(asked, 'question')}, {without:,} without an answer, "
         f"about {inputs.counted(len(reports), 'report')}, in %"
     )
-    console.print(table)
+    names = [name for name in COLUMNS if any(name in one.measures for one in measured)]
+    readers = dict.fromkeys(one.reader for one in measured)
+    for reader in readers:
+        if len(readers) > 1:
+            console.print(inputs.printable(reader), style="bold")
+        table = _table(names)
+        for one in measured:
+            if one.reader == reader:
+                table.add_row(one.cut, f"{one.length:,.0f}", *_cells(one.measures, names))
+        console.print(table)
+    if seeds:
+        console.print(f"mean of {len(readers)} models, lowest and highest", style="bold")
+        table = _table(names)
+        for group in seeds:
+            table.add_row(group.cut, f"{group.length:,.0f}", *_cells(group.mean, names))
+            for label, measures in (("lowest", group.lowest), ("highest", group.highest)):
+                table.add_row(label, "", *_cells(measures, names), style="dim")
+        console.print(table)
+
+
+def _table(names: list[str]) -> Table:
+    """Of 80 columns, if paragraphs have less than 100,000 characters."""
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 0, 0, 1))
+    table.add_column("cut", no_wrap=True)
+    for label in ("chars", *(COLUMNS[name] for name in names)):
+        table.add_column(label, justify="right", no_wrap=True)
+    return table
+
+
+def _cells(measures: Mapping[str, float], names: list[str]) -> list[str]:
+    """In per cent."""
+    return ["100" if measures[name] == 1 else f"{100 * measures[name]:.1f}" for name in names]

@@ -8,7 +8,7 @@ from typing import Any
 
 from capr.evaluate.answers import reliability
 from capr.evaluate.plots import COLOURS, suits
-from capr.evaluate.reports import Measured, spread
+from capr.evaluate.reports import Measured, Spread, spreads
 
 PANELS = (
     ("paragraph retrieval", (("P@1", "-"), ("P@2", "--"), ("P@3", ":"))),
@@ -20,9 +20,19 @@ PANELS = (
 def plot_lengths(path: Path, measured: Sequence[Measured]) -> None:
     """Draws each measure over the length of paragraphs: the mean of the readers as a line, their range as a band."""
     figure, axes = _figure(path, len(PANELS))
+    by_cut: dict[str, list[Spread]] = {}
+    for one in spreads(measured):
+        by_cut.setdefault(one.cut, []).append(one)
     for axis, (title, names) in zip(axes, PANELS, strict=True):
         for name, style in names:
-            for colour, (cut, points) in zip(COLOURS, spread(measured, name).items(), strict=False):
+            for colour, (cut, some) in zip(COLOURS, by_cut.items(), strict=False):
+                points = [
+                    (one.length, one.mean[name], one.lowest[name], one.highest[name])
+                    for one in some
+                    if name in one.mean
+                ]
+                if not points:
+                    continue
                 lengths, means, lows, highs = zip(*points, strict=True)
                 label = f"{name.removesuffix(' F1').removesuffix(' EM')}, {cut}"
                 axis.plot(lengths, _percent(means), style, color=colour, marker="o", ms=3, label=label)

@@ -248,17 +248,44 @@ def limited(reports: Iterable[Report], questions: int) -> list[Report]:
     return found
 
 
-def spread(measured: Iterable[Measured], name: str) -> Mapping[str, list[tuple[float, float, float, float]]]:
-    """For each way of cutting: length, mean, lowest and highest value of a measure over the readers, by length."""
+@dataclass(frozen=True)
+class Spread:
+    """Readers of one recipe, such as several seeds, measured on reports cut in one way.
+
+    Attributes:
+        cut, length: as those of `Measured`.
+        readers: their names.
+        mean, lowest, highest: of each measure.
+    """
+
+    cut: str
+    length: float
+    readers: tuple[str, ...]
+    mean: Mapping[str, float]
+    lowest: Mapping[str, float]
+    highest: Mapping[str, float]
+
+    def as_json(self) -> dict[str, Any]:
+        """A plain dictionary."""
+        measures = {"mean": self.mean, "lowest": self.lowest, "highest": self.highest}
+        return {"models": list(self.readers), "cut": self.cut, "length": self.length, **measures}
+
+
+def spreads(measured: Iterable[Measured]) -> list[Spread]:
+    """What readers have in common, for each way of cutting by length."""
     groups: dict[tuple[str, int], list[Measured]] = {}
     for one in measured:
         groups.setdefault((one.cut, one.wanted), []).append(one)
-    found: dict[str, list[tuple[float, float, float, float]]] = {}
+    found = []
     for (cut, _), group in groups.items():
-        values = [one.measures[name] for one in group if name in one.measures]
-        if values:
-            found.setdefault(cut, []).append((group[0].length, _mean(values), min(values), max(values)))
-    return {cut: sorted(points) for cut, points in found.items()}
+        each = [one.measures for one in group]
+        values = {name: [measures[name] for measures in each] for name in each[0]}
+        mean, lowest, highest = (
+            {name: of(some) for name, some in values.items()} for of in (_mean, min, max)
+        )  # fmt: skip
+        readers = tuple(one.reader for one in group)
+        found.append(Spread(cut, group[0].length, readers, mean, lowest, highest))
+    return sorted(found, key=lambda one: (one.cut, one.length))
 
 
 def _mean(values: Iterable[float]) -> float:

@@ -59,7 +59,7 @@ class Manifest:
     similarity: str = "cosine"
     codes: int = 0
     stride: int = 128
-    question: int = 64
+    question: int = 192
     answer: int = 128
     temperature: float = 1.0
     bias: float = 0.0

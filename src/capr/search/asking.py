@@ -22,7 +22,7 @@ from capr.search.answers import Answer, Answers, Place
 from capr.search.generative import GenerativeReader
 from capr.search.models import answer_reader
 from capr.search.paragraphs import MOST, Paragraph, Stretch, cut, stretches
-from capr.search.reader import AnswerReader, Reading
+from capr.search.reader import AnswerReader, Reading, unread
 from capr.segment import Section, sections
 
 PASSAGES = 20  # that are read of many
@@ -32,6 +32,7 @@ OPENING = 3  # words of an answer before what is mentioned in it, or what is sai
 COMPARED = 100  # readings, the surest, among which equal answers are looked for
 LONGEST = 1000  # characters of a question
 LARGEST = 100  # answers
+QUOTED = 5  # words of what was not read
 SHOWN = 8  # documents that are named where another one was asked for
 OPERATOR = re.compile(r'"|(?<!\S)[+-]+|(?<=\w):(?=\w)')  # that a question may have, and means nothing by
 AROUND = " \t\r\n\"'“”‘’()[]"
@@ -125,22 +126,31 @@ def answered(
     begun = time.perf_counter() if begun is None else begun
     told = list(notices)
     parts = stretches(paragraphs)
-    readings = _read(question, [part.text for part in parts], reader, told)
+    readings, name = _read(question, [part.text for part in parts], reader, told)
     threshold = reader.threshold if options.threshold is None else options.threshold
     finder = _Finder(gazetteer)
     found = [finder.answer(*one) for one in _surest(parts, readings)]
     best = merged(found, threshold)[: options.top]
     count = len({id(paragraph.document) for paragraph in paragraphs})
     took = time.perf_counter() - begun
-    return Answers(question, tuple(best), threshold, reader.name, count, len(paragraphs), took, tuple(told))
+    return Answers(question, tuple(best), threshold, name, count, len(paragraphs), took, tuple(told))
 
 
-def _read(question: str, texts: Sequence[str], reader: AnswerReader, notices: list[str]) -> list[list[Reading]]:
+def _read(
+    question: str, texts: Sequence[str], reader: AnswerReader, notices: list[str]
+) -> tuple[list[list[Reading]], str]:
+    """The readings of each text, and who read them."""
+    if rest := unread(reader, question):
+        notices.append(f"the end of the question was too long to be read, from {_begin(rest)!r} on. Fix: ask shorter.")
     if isinstance(reader, GenerativeReader):
-        readings, told = reader.read_and_tell(question, texts, BEST)
+        readings, told, name = reader.read_and_tell(question, texts, BEST)
         notices += told
-        return readings
-    return reader.read(question, texts, BEST) if texts else []
+        return readings, name
+    return reader.read(question, texts, BEST) if texts else [], reader.name
+
+
+def _begin(text: str) -> str:
+    return " ".join(text.split()[:QUOTED])
 
 
 def _surest(parts: Sequence[Stretch], readings: Sequence[Sequence[Reading]]) -> list[tuple[Paragraph, Span, float]]:

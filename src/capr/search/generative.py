@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
 from capr.documents import CaprError, Span
-from capr.search.reader import AnswerReader, Reading
+from capr.search.reader import AnswerReader, Reading, unread
 
 KEY = "CAPR_GENERATIVE_KEY"  # the environment variable that has the key of the server
 READ = 3  # paragraphs that it reads
@@ -91,12 +91,12 @@ class GenerativeReader:
 
     def read_and_tell(
         self, question: str, paragraphs: Sequence[str], best: int = 1
-    ) -> tuple[list[list[Reading]], list[str]]:
-        """The same, and what a user should know: what was sent where, and which replies were of no use."""
+    ) -> tuple[list[list[Reading]], list[str], str]:
+        """The same, what a user should know (what was sent where, and which replies were of no use), and who read."""
         readings = list(self.reader.read(question, paragraphs, best)) if paragraphs else []
         surest = sorted((i for i, some in enumerate(readings) if some), key=lambda i: -readings[i][0].confidence)
         notices: list[str] = []
-        sent = 0
+        sent = used = 0
         for i in surest[: self._paragraphs]:
             if len(paragraphs[i]) > LONGEST:
                 notices.append(f"a paragraph of {len(paragraphs[i]):,} characters was too long for {self.model}")
@@ -113,10 +113,15 @@ class GenerativeReader:
                 notices.append(f"a reply of {self.model} was refused: {error} The extractive reader answers instead.")
                 continue
             readings[i] = [Reading(span, max(first.confidence, self.threshold))] if span else []
+            used += 1
         if sent:
             what = "1 paragraph" if sent == 1 else f"{sent} paragraphs"
             notices.insert(0, f"{self.model} at {self.url} was asked to read {what}")
-        return readings, notices
+        return readings, notices, self.name if used else self.reader.name
+
+    def unread(self, question: str) -> str:
+        """As that of the extractive reader."""
+        return unread(self.reader, question)
 
     def answer(self, question: str, paragraph: str) -> str | None:
         """What the model says that answers the question; None if it says that nothing does.

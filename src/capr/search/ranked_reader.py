@@ -14,7 +14,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 from capr.documents import CaprError
-from capr.search.reader import AnswerReader, Reading, sigmoid
+from capr.search.reader import AnswerReader, Reading, sigmoid, unread
 from capr.search.rerank import Ranker
 
 FILE = "ranked.json"
@@ -101,6 +101,10 @@ class RankedReader:
             [replace(one, confidence=self.joint.joined(one.confidence, below.get(n, lowest))) for one in some]
             for n, some in enumerate(found)
         ]
+
+    def unread(self, question: str) -> str:
+        """As that of the reader."""
+        return unread(self.reader, question)
 
 
 def logit(share: float) -> float:

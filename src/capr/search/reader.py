@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -80,7 +80,7 @@ class OnnxReader:
     def read(self, question: str, paragraphs: Sequence[str], best: int = 1) -> list[list[Reading]]:
         """For each paragraph its most likely answers that do not overlap, the best first, at most so many.
 
-        Of a question that is longer than the manifest's `question` pieces, the first ones are read.
+        Of a question that is longer than the manifest's `question` pieces, the first ones are read (see `unread`).
 
         Raises:
             CaprError: the question is empty.
@@ -89,6 +89,10 @@ class OnnxReader:
             raise CaprError("the question is empty. Fix: ask something, such as: What dose of aspirin was given?")
         found = self.extract([(question, paragraph) for paragraph in paragraphs], best)
         return [[Reading(one.span, self.confidence(one)) for one in some] for some in found]
+
+    def unread(self, question: str) -> str:
+        """The end of a question that is too long to be read as a whole; empty if it is not."""
+        return self._cutter.unread(question)
 
     def extract(self, pairs: Sequence[tuple[str, str]], best: int = 1) -> list[list[Extracted]]:
         """For each question and paragraph what `read` makes its readings of, with the log-probabilities."""
@@ -112,6 +116,12 @@ def sigmoid(value: float) -> float:
     """
     small = math.exp(-abs(value))
     return 1 / (1 + small) if value >= 0 else small / (1 + small)
+
+
+def unread(reader: AnswerReader, question: str) -> str:
+    """The end of a question that a reader does not read, of those that can tell."""
+    tell: Callable[[str], str] | None = getattr(reader, "unread", None)
+    return tell(question) if tell else ""
 
 
 def load_reader(folder: str | os.PathLike[str], threads: int = 0) -> AnswerReader:

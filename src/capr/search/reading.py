@@ -92,7 +92,7 @@ class Cutter:
         CaprError: the tokenizer puts nothing before the question which could stand for no answer.
     """
 
-    def __init__(self, tokenizer: Any, pieces: int = 384, stride: int = 128, question: int = 64) -> None:
+    def __init__(self, tokenizer: Any, pieces: int = 384, stride: int = 128, question: int = 192) -> None:
         tokenizer.no_truncation()
         tokenizer.no_padding()
         self._tokenizer = tokenizer
@@ -121,6 +121,11 @@ class Cutter:
             within[word.start() + 1 : word.end()] = True
         begins, ends = (words & ~within[offsets[:, side]] for side in (0, 1))
         return Pieces(encoding.ids, offsets, words, begins, ends)
+
+    def unread(self, question: str) -> str:
+        """What of a question is not read, since it has more pieces than there is room for."""
+        rest = self.pieces(question).offsets[self._question :]
+        return question[int(rest[0, 0]) :] if len(rest) else ""
 
     def windows(self, question: str, paragraph: str) -> Iterator[Window]:
         """The windows of a paragraph; none if it has no pieces.

@@ -202,16 +202,17 @@ def _foreign(source: Source, lent: Mapping[str, Sequence[Fact]], draw: random.Ra
         if len(found) >= wanted:
             break
         fact = draw.choice(lent[draw.choice(kinds)])
-        if is_foreign(fact, source.lower, source.keys):
+        if is_foreign(fact, source.document.text, source.lower, source.keys):
             found[fact] = None
     return list(found)
 
 
-def is_foreign(fact: Fact, lower: str, keys: frozenset[str]) -> bool:
+def is_foreign(fact: Fact, text: str, lower: str, keys: frozenset[str]) -> bool:
     """Whether a note does not speak of a fact's subject, in none of its words and under none of its names.
 
     Args:
         fact: of another note.
+        text: of the note; of some tests (K, Na), capital letters are a part of the name.
         lower: the text of the note in lower case, with single blanks.
         keys: what the note mentions.
     """
@@ -220,7 +221,7 @@ def is_foreign(fact: Fact, lower: str, keys: frozenset[str]) -> bool:
             word in lower for word in WORD.findall(fact.also.lower()) or [fact.also]
         )
     if fact.kind == "value":
-        return mentioned()[fact.key].search(lower) is None
+        return mentioned()[fact.key].search(text) is None and mentioned()[fact.key].search(lower) is None
     if not fact.subject:
         unless = wordings()[fact.kind].unless
         return unless is not None and unless.search(lower) is None

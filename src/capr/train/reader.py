@@ -81,7 +81,7 @@ class Recipe:
     alike: float = 0.0
     pieces: int = 384
     stride: int = 128
-    question: int = 64
+    question: int = 192
     answer: int = 128
     windows: int = 4
     validation: float = 0.05
