@@ -84,6 +84,13 @@ def test_a_plain_question_says_how_it_was_understood(folder):
     assert "understood as the entity 'asthma' and the aspect 'symptoms'" in result.stderr
 
 
+def test_a_query_that_the_model_does_not_know_is_told_of(folder):
+    result = run(folder, "search", "library", "--entity", "...", "--mode", "cdv", code=1)
+    assert "0 passages (cdv)" in result.stdout
+    told = "Note: the discourse model knows no word of the entity '...' of the query, so that nothing was found"
+    assert told in " ".join(result.stderr.split())
+
+
 def test_a_library_that_is_there_gets_vectors_of_sentences(folder, tmp_path):
     run(folder, "index", tmp_path / "library", "articles")
     printed = run(folder, "encode", tmp_path / "library", "--discourse", "model").stdout

@@ -137,3 +137,19 @@ def test_the_command(small_medquad, monkeypatch, tmp_path):
     assert [json.loads(line)["cut"] for line in cut.output.splitlines()] == ["runs", "windows", "headings"]
     wrong = CliRunner().invoke(typer_app, [*given, "--boundaries", "shown"])
     assert "--boundaries knows no 'shown'" in str(wrong.exception)
+
+
+@pytest.mark.parametrize("protocol", ["medquad", "wikisection"])
+def test_what_hidden_boundaries_do_not_use_is_refused_before_anything_is_read(protocol, tmp_path):
+    given = ["evaluate", protocol, "--data", str(tmp_path / "none"), "--model", "cdv", "--boundaries", "hidden"]
+    files = ("run", "qrels", "against", "per-query", "plot", "entities", "passages")
+    options = [word for name in files for word in (f"--{name}", str(tmp_path / name))]
+    found = CliRunner().invoke(
+        typer_app, [*given, *options, "--queries", "question", "--opening", "--fusion", "reciprocal"]
+    )
+    named = ", ".join(["--queries question", "--opening", "--fusion", *(f"--{name}" for name in files)])
+    assert isinstance(found.exception, CaprError)
+    assert f"it does not use {named}. Fix: leave out {named}." in str(found.exception)
+    one = CliRunner().invoke(typer_app, [*given, "--plot", "a.png", "--limit", "2", "--json"])
+    assert "it does not use --plot. Fix: leave out --plot." in str(one.exception)
+    assert not list(tmp_path.iterdir())

@@ -1,11 +1,23 @@
 """Subword vectors: against gensim where it is, against plain arithmetic, and files that are wrong."""
 
+import bz2
+import gzip
+import io
+import lzma
+import zipfile
+
 import numpy as np
 import pytest
 
 from capr.documents import CaprError
 from capr.index.spaces import Names, unit
 from capr.index.subwords import SKETCH, Subwords, bucket, grams, read_glove, signs
+
+
+def zipped(content):
+    with zipfile.ZipFile(file := io.BytesIO(), "w") as packed:
+        packed.writestr("glove.txt", content)
+    return file.getvalue()
 
 
 @pytest.fixture
@@ -146,3 +158,12 @@ def test_names_that_are_sketched(words):
     way = words.means(["gout"], kinds) @ space.linear(kinds)
     np.testing.assert_allclose(way[0, 1:], 0.75**0.5 * signs("gout")[:2], rtol=1e-5)
     assert np.sign(way[0, 0]) == meant
+
+
+@pytest.mark.parametrize(
+    ("packer", "name"), [(gzip.compress, "gzip"), (bz2.compress, "bzip2"), (lzma.compress, "xz"), (zipped, "zip")]
+)
+def test_a_glove_file_that_is_packed(tmp_path, packer, name):
+    (tmp_path / "glove.txt").write_bytes(packer(b"the 0.5 1\n"))
+    with pytest.raises(CaprError, match=rf"glove\.txt is packed \({name}\), and no text\. Fix: unpack it"):
+        read_glove(tmp_path / "glove.txt")

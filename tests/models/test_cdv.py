@@ -1,5 +1,7 @@
 """The discourse model: each equation against plain numpy, and documents of any length."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -10,32 +12,6 @@ from capr.train.losses import distances, element_wise, smoothed, softmax_over
 SMALL = Sizes(hidden=5, delta=6, bounded=True, direct=False)
 
 
-def sigmoid(x):
-    return 1 / (1 + np.exp(-x))
-
-
-def lstm(x, weights, states, bias):
-    """(sentences, hidden), by the formulas of an LSTM: input, forget, cell and output gate, in torch's order."""
-    size = states.shape[1]
-    h, c, found = np.zeros(size), np.zeros(size), []
-    for row in x:
-        i, f, g, o = np.split(weights @ row + states @ h + bias, 4)
-        c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
-        h = sigmoid(o) * np.tanh(c)
-        found.append(h)
-    return np.array(found)
-
-
-def both(model, x):
-    """h_t of equation 11: the states of both directions, joined."""
-    w = {name: value.detach().numpy().astype(float) for name, value in model.reader.lstm.named_parameters()}
-    forward = lstm(x, w["weight_ih_l0"], w["weight_hh_l0"], w["bias_ih_l0"] + w["bias_hh_l0"])
-    back = "_reverse"
-    bias = w["bias_ih_l0" + back] + w["bias_hh_l0" + back]
-    backward = lstm(x[::-1], w["weight_ih_l0" + back], w["weight_hh_l0" + back], bias)[::-1]
-    return np.concatenate([forward, backward], 1)
-
-
 def dense(layer, x):
     return x @ layer.weight.detach().numpy().T.astype(float) + layer.bias.detach().numpy()
 
@@ -44,19 +20,45 @@ def sentences(count, size=4, seed=0):
     return torch.from_numpy(np.random.default_rng(seed).normal(size=(count, size)).astype(np.float32))
 
 
-def test_equations_11_and_12():
+def test_equations_11_and_12(blstm):
     torch.manual_seed(0)
     model, x = Cdv(4, 3, 2, SMALL).eval(), sentences(7)
-    delta = np.tanh(dense(model.delta, both(model, x.numpy())))
+    delta = np.tanh(dense(model.delta, blstm(model.reader.lstm, x.numpy())))
     entity, aspect = (half[0].detach().numpy() for half in model(x[None]))
     np.testing.assert_allclose(entity, np.tanh(dense(model.entity, delta)), atol=1e-5)
     np.testing.assert_allclose(aspect, np.tanh(dense(model.aspect, delta)), atol=1e-5)
 
 
-def test_branches_of_the_code():
+def test_batch_normalisation_of_the_paper(blstm):
+    torch.manual_seed(0)
+    model = Cdv(4, 3, 2, replace(SMALL, normalised=True)).train()
+    with torch.no_grad():
+        for weight in (model.norm.weight, model.norm.bias):
+            weight.copy_(torch.rand(6))
+    scale, shift = model.norm.weight.detach().numpy(), model.norm.bias.detach().numpy()
+    documents = sentences(3), sentences(7, seed=1)
+    rows = [dense(model.delta, blstm(model.reader.lstm, document.numpy())) for document in documents]
+    every = np.concatenate(rows)  # of both documents, padding left out
+    mean, spread = every.mean(0), every.var(0)
+    seen = 0.9 * np.zeros(6) + 0.1 * mean, 0.9 * np.ones(6) + 0.1 * every.var(0, ddof=1)
+
+    def halves_of(row, mean, spread):
+        delta = np.tanh((row - mean) / np.sqrt(spread + 1e-5) * scale + shift)
+        return np.tanh(dense(model.entity, delta)), np.tanh(dense(model.aspect, delta))
+
+    padded = torch.nn.utils.rnn.pad_sequence(documents, batch_first=True)
+    learning = model(padded, torch.tensor([3, 7]))
+    later = model.eval()(documents[1][None])
+    for found, wanted in zip(learning, halves_of(rows[0], mean, spread), strict=True):
+        np.testing.assert_allclose(found[0, :3].detach().numpy(), wanted, atol=1e-5)
+    for found, wanted in zip(later, halves_of(rows[1], *seen), strict=True):
+        np.testing.assert_allclose(found[0].detach().numpy(), wanted, atol=1e-5)
+
+
+def test_branches_of_the_code(blstm):
     torch.manual_seed(0)
     model, x = Cdv(4, 3, 2, Sizes(5, 6, branch=4, bounded=True, direct=False)).eval(), sentences(3)
-    delta = np.tanh(dense(model.delta, both(model, x.numpy())))
+    delta = np.tanh(dense(model.delta, blstm(model.reader.lstm, x.numpy())))
     branch = np.tanh(dense(model.entity[0], delta))
     branch = branch / np.linalg.norm(branch, axis=1, keepdims=True)
     np.testing.assert_allclose(
@@ -64,12 +66,12 @@ def test_branches_of_the_code():
     )
 
 
-def test_words_count_directly():
+def test_words_count_directly(blstm):
     torch.manual_seed(0)
     model, x = Cdv(4, 3, 2, Sizes(5, 6)).eval(), sentences(3)
     model.standardise(x)
     read = ((x - x.mean(0)) / x.std(0)).numpy()
-    delta = np.tanh(dense(model.delta, both(model, read)))
+    delta = np.tanh(dense(model.delta, blstm(model.reader.lstm, read)))
     said = read @ model.direct.weight.detach().numpy().T
     said = said + read[0] @ model.opening.weight.detach().numpy().T
     said = said + read.mean(0) @ model.whole.weight.detach().numpy().T

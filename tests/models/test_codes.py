@@ -1,10 +1,14 @@
 """The spaces of the paper: Bloom codes by hand, and each equation against plain numpy."""
 
+import random
+
 import numpy as np
 import pytest
 import torch
 
+from capr.index.subwords import Subwords
 from capr.models.codes import BITS, CodeNetwork, bloom, bp_mll, murmur3
+from capr.train.cdv_spaces import Described, _index, _Reader
 
 
 @pytest.mark.parametrize(
@@ -47,17 +51,53 @@ def test_bp_mll_is_the_mean_over_all_pairs():
     assert bp_mll(outputs, wanted).item() == pytest.approx(total, abs=1e-5)
 
 
+def embedded(model, states):
+    """The embedding by the states (words, 2 size) of equation 3: their ends, averaged, or through the dense layer."""
+    forward, backward = np.split(states, 2, axis=1)
+    if model.dense is None:
+        return (forward[-1] + backward[0]) / 2  # equation 4
+    joined = np.concatenate([forward[-1], backward[0]])
+    return np.tanh(model.dense.weight.detach().numpy() @ joined + model.dense.bias.detach().numpy())
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_states_of_equation_3(blstm, count):
+    torch.manual_seed(0)
+    model = CodeNetwork(4, 3).eval()
+    words = torch.randn(1, count, 4)
+    np.testing.assert_allclose(model.lstm(words)[0][0].detach().numpy(), blstm(model.lstm, words[0].numpy()), atol=1e-6)
+
+
 @pytest.mark.parametrize("dense", [True, False])
-def test_embedding_is_made_of_the_end_states(dense):
+def test_the_index_of_equation_5(dense, blstm):
+    torch.manual_seed(0)
+    model = CodeNetwork(4, 3, dense).eval()
+    known = ["gout", "toe", "pain", "uric", "acid"]
+    words = Subwords(known, np.random.default_rng(0).normal(size=(5, 4)), [1] * 5)
+    draw = random.Random(0)
+    texts = [" ".join(draw.choices(known, k=draw.randint(1, 4))) for _ in range(150)]  # more than are read at once
+    described = [
+        Described(text, ("a",), ("gout", "podagra") if place % 3 else ("asthma",)) for place, text in enumerate(texts)
+    ]
+    found = _index(model, described, _Reader(described, words, "cpu"))
+    assert list(found) == ["asthma", "gout", "podagra"]
+    for key, vector in found.items():
+        rows = [
+            embedded(model, blstm(model.lstm, np.stack([words.vector(word) for word in one.text.split()])))
+            for one in described
+            if key in one.keys
+        ]
+        assert len(rows) == (50 if key == "asthma" else 100)
+        mean = np.mean(rows, 0)
+        np.testing.assert_allclose(vector, mean / np.linalg.norm(mean), atol=1e-5)
+
+
+@pytest.mark.parametrize("dense", [True, False])
+def test_embedding_is_made_of_the_end_states(dense, blstm):
     torch.manual_seed(0)
     model = CodeNetwork(4, 3, dense).eval()
     words = torch.randn(1, 5, 4)
-    states = model.lstm(words)[0][0]  # (words, 2 size)
-    forward, backward = states[-1, :3].detach().numpy(), states[0, 3:].detach().numpy()
-    wanted = (forward + backward) / 2  # equation 4
-    if dense:
-        joined = np.concatenate([forward, backward])
-        wanted = np.tanh(model.dense.weight.detach().numpy() @ joined + model.dense.bias.detach().numpy())
+    wanted = embedded(model, blstm(model.lstm, words[0].numpy()))
     np.testing.assert_allclose(model.embedding(words)[0].detach().numpy(), wanted, atol=1e-6)
     padded = torch.cat([words, torch.randn(1, 3, 4)], 1)
     np.testing.assert_allclose(model.embedding(padded, torch.tensor([5]))[0].detach().numpy(), wanted, atol=1e-6)

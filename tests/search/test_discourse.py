@@ -279,6 +279,32 @@ def test_half_a_query_finds_what_that_half_says(library, entity, aspect):
     assert hit.document == "gout" if entity else hit.headings == ("Treatment",)
 
 
+@pytest.mark.parametrize(
+    ("entity", "aspect", "told"),
+    [
+        ("...", "", "no word of the entity '...' of the query"),
+        ("", "?", "no word of the aspect '?' of the query"),
+        ("...", "?", "no word of the entity '...' or of the aspect '?' of the query"),
+    ],
+)
+def test_a_query_that_the_model_does_not_know_finds_nothing_and_says_why(library, entity, aspect, told):
+    results = library.search(Query(entity=entity, aspect=aspect), mode="cdv")
+    assert (len(results), results.mode) == (0, "cdv")
+    assert f"the discourse model knows {told}, so that nothing was found" in results.notices
+
+
+@pytest.mark.parametrize("unknown", ["entity", "aspect"])
+def test_where_the_model_does_not_know_one_half_the_other_decides(library, unknown):
+    known = {"entity": "gout", "aspect": "treatment"}
+    del known[unknown]
+    alone = library.search(Query(**known), mode="cdv")
+    results = library.search(Query(**known, **{unknown: "..."}), mode="cdv")
+    assert [(hit.passage, hit.score) for hit in results] == [(hit.passage, hit.score) for hit in alone]
+    fact = f"the discourse model knows no word of the {unknown} '...' of the query"
+    assert f"{fact}, so that its other half alone decides" in results.notices
+    assert not alone.notices
+
+
 def test_hits_can_be_filtered_grouped_and_shown_with_neighbours(library):
     assert {hit.document for hit in library.search(GOUT, mode="cdv", filters={"patient": "p1"})} == {"note"}
     grouped = library.search(GOUT, mode="cdv", group="document", neighbours=1)

@@ -1,11 +1,16 @@
 """Discourse models are trained from documents, by the command, and read without torch."""
 
+import gzip
 import json
 import math
 import random
+import shutil
 from dataclasses import replace
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from typer.testing import CliRunner
 
@@ -14,7 +19,7 @@ from capr.annotate.mentions import annotator
 from capr.cli import typer_app
 from capr.cli.train_cdv import _described
 from capr.documents import Annotation, CaprError, Document, Span
-from capr.index import arrays
+from capr.index import OnnxEncoder, arrays
 from capr.index.discourse import codes, is_discourse, load_discourse
 from capr.index.subwords import read_glove, words_of
 from capr.models.cdv import Sizes
@@ -26,6 +31,11 @@ from capr.train.cdv_recipe import OURS, PAPER
 from capr.train.cdv_spaces import Described, train_codes
 from capr.train.discourses import Discourses, Lesson
 from capr.train.loop import Schedule
+from capr.train.losses import distances
+
+_spec = spec_from_file_location("reference", Path(__file__).parents[1] / "index" / "reference.py")
+reference = module_from_spec(_spec)
+_spec.loader.exec_module(reference)
 
 DISEASES = (
     "asthma", "gout", "measles", "malaria", "rabies", "cholera", "mumps", "leprosy", "scurvy", "anthrax", "tetanus",
@@ -189,6 +199,35 @@ def test_frequent_aspects_count_less(world):
     assert aspects == pytest.approx([min(1, 0.03 / math.sqrt(one)) for one in share])
 
 
+def test_a_document_is_about_the_first_entity_that_it_has(tmp_path):
+    """A title line has no label: its subject is that of the sentence below."""
+    for disease in ("gout", "asthma"):
+        text = (
+            f"# {disease.title()}\n\n## Treatment\n\n{disease.title()} is treated. So are many others in most people.\n"
+        )
+        (tmp_path / f"{disease}.md").write_text(text)
+    discourses = Discourses.read(capr.read(tmp_path), Labeller(annotator(False)))
+    assert [lesson.entities[0] for lesson in discourses.lessons] == [[], []]
+    assert balances(discourses)[0] == [1.0, 1.0]
+    assert balances(Discourses([Lesson("x", ["a"], [[0] * 7], [[]], [[]], [0])], [["e"]])) == ([0.1], [])
+
+
+def test_entities_that_are_only_mentioned_count_a_tenth():
+    import torch
+
+    lessons = [Lesson("x", ["a", "b", "c"], [[0] * 7] * 3, [[], [0], [1]], [[]] * 3, [0] * 3)]
+    weights, _ = balances(Discourses(lessons, [["e"], ["f"]]))
+    draw = np.random.default_rng(0)
+    labels, found = (draw.normal(size=size).astype(np.float32) for size in ((2, 3), (3, 3)))
+    labels /= np.linalg.norm(labels, axis=1, keepdims=True)
+    wanted = Wanted(lessons[0].entities, "cpu", weights)
+    nothing = torch.zeros(3, 2), torch.zeros(3, 2), torch.zeros(3)
+    vectors = wanted.vectors(torch.from_numpy(labels))
+    loss = distances((torch.from_numpy(found), nothing[0]), (vectors, nothing[1]), (wanted.counted, nothing[2]))
+    first, second = (np.linalg.norm(found[place + 1] - labels[place]) for place in (0, 1))
+    assert loss.item() == pytest.approx((0 + first + 0.1 * second) / 3, abs=1e-5)
+
+
 def test_training_ends_above_chance(trained):
     out, said = trained
     card = json.loads((out / "training.json").read_text())
@@ -226,6 +265,17 @@ def test_queries(trained):
     assert not none.any()
     assert np.linalg.norm(entity) == pytest.approx(1.3 / math.sqrt(2), abs=1e-5)
     assert np.isfinite(model.query("no such disease", "dawn song")).all()  # unknown names are encoded on the fly
+
+
+def test_what_the_model_does_not_know_is_told_of(trained, tmp_path):
+    """GloVe has no n-grams: an aspect of which it knows no word is zeros."""
+    library = capr.Library(tmp_path / "library", encoder="none", discourse=trained[0])
+    library.add([Document("mumps", "Mumps pain fever.", "Mumps"), Document("rabies", "Rabies rest tablets.", "Rabies")])
+    nothing = library.search(capr.Query(aspect="zebra"), mode="cdv")
+    told = "the discourse model knows no word of the aspect 'zebra' of the query, so that"
+    assert (len(nothing), nothing.notices) == (0, (f"{told} nothing was found",))
+    results = library.search(capr.Query(entity="rabies", aspect="zebra"), mode="cdv")
+    assert (results[0].document, results.notices) == ("rabies", (f"{told} its other half alone decides",))
 
 
 def test_documents_of_any_length(trained):
@@ -273,6 +323,7 @@ def test_the_recipe_of_the_paper(world, tmp_path):
     np.testing.assert_array_equal(known, alias)
     assert np.linalg.norm(unseen) == pytest.approx(0.5**0.5, abs=1e-5)
     assert not np.allclose(known, unseen)
+    assert not model.query("zebra", "zebra").any()  # GloVe knows no part of it
     assert model.sentences(Document("x", "Gout hurts. It swells."))[1].shape == (2, 32)
 
 
@@ -323,6 +374,22 @@ def test_balanced(world, tmp_path):
     found = CliRunner().invoke(typer_app, [*given, "--epochs", "1", "--device", "cpu", "--balanced"])
     assert found.exit_code == 0, found.output
     assert json.loads((tmp_path / "x" / "training.json").read_text())["settings"]["balanced"] is True
+
+
+def test_the_embedding_of_equation_4_and_the_loss_of_equation_12(world, tmp_path):
+    known = labelled(world)
+    Discourses(known.lessons[:8], known.entities, known.aspects).save(tmp_path / "few.discourses.gz")
+    given = ["train", "cdv", str(tmp_path / "few.discourses.gz"), "--vectors", str(world / "glove.txt"), "--recipe"]
+    given += ["paper", "--epochs", "1", "--device", "cpu", "--loss", "distance"]
+    for embedding, layers in (("ends", 0), ("dense", 1)):
+        out = tmp_path / embedding
+        found = CliRunner().invoke(typer_app, [*given, "-o", str(out), "--embedding", embedding])
+        assert found.exit_code == 0, found.output
+        settings = json.loads((out / "training.json").read_text())["settings"]
+        assert (settings["loss"], settings["dense"]) == ("distance", bool(layers))
+        operators = [node.op_type for node in onnx.load(out / "entities.onnx").graph.node]
+        assert (operators.count("LSTM"), operators.count("Tanh")) == (1, layers)
+        assert np.linalg.norm(load_discourse(out).query("gout", "")) == pytest.approx(0.5**0.5, abs=1e-5)
 
 
 def halved(path):
@@ -395,6 +462,9 @@ def test_too_few_documents(world, tmp_path):
         (["--descriptions", "a.jsonl"], "--descriptions are for --space codes, and the space is names"),
         (["--recipe", "paper", "--query-encoder", "a"], "--query-encoder is for --space encoder"),
         (["--base", "a", "--space", "encoder", "--vectors", "b"], "nothing reads words"),
+        (["--loss", "huber"], "--loss knows no 'huber'. Fix: use softmax or smoothed or distance or element"),
+        (["--recipe", "paper", "--embedding", "sum"], "--embedding knows no 'sum'. Fix: use dense or ends"),
+        (["--embedding", "ends"], "--embedding is for --space codes, and the space is names"),
     ],
 )
 def test_what_the_command_does_not_understand(world, tmp_path, options, said):
@@ -403,6 +473,77 @@ def test_what_the_command_does_not_understand(world, tmp_path, options, said):
     )
     assert isinstance(found.exception, CaprError)
     assert said in str(found.exception)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--vectors", "none.npz"], "there is no none.npz. Fix: name GloVe's text"),
+        (["--vectors", "folder.npz"], "folder.npz is a folder, and no file of word vectors. Fix: name GloVe's text"),
+        (["--vectors", "glove.txt.gz"], "glove.txt.gz is packed (gzip), and no text. Fix: unpack it"),
+        (["--vectors", "wrong.txt"], "wrong.txt, line 2: 'b 1\\n' has 1 values instead of 2"),
+        (["--base", "none"], "there is no encoder none. Fix: name the folder of"),
+        (["--base", "folder.npz"], "folder.npz is no encoder: it has neither config.json nor model.onnx. Fix: "),
+        (
+            ["--base", "bare"],
+            'no manifest.json. Fix: put tokenizer.json and a manifest.json with name, kind ("encoder"), ',
+        ),
+        (["--base", "optimum"], "optimum has model.onnx, but no manifest.json. Fix: "),
+        (["--base", "ranker"], "has kind 'ranker'"),
+        (["--base", "tiny", "--tune", "1"], "tiny has no config.json, without which it can neither be tuned"),
+        (["--base", "untold"], "untold has no tokenizer. Fix: "),
+        (["--space", "encoder", "--query-encoder", "none"], "there is no encoder none"),
+        (
+            ["--space", "encoder", "--query-encoder", "folder.npz"],
+            "no model.onnx and no tokenizer.json and no manifest",
+        ),
+        (["--space", "encoder", "--query-encoder", "bare"], "has no manifest.json, which a query space needs. Fix: "),
+        (["--space", "encoder", "--query-encoder", "ranker"], "has kind 'ranker'"),
+    ],
+)
+def test_what_cannot_be_used_is_told_of_before_documents_are_read(tmp_path, monkeypatch, options, said):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("capr.cli.train_cdv._documents", lambda *given: pytest.fail("documents were read"))
+    Path("folder.npz").mkdir()
+    Path("glove.txt.gz").write_bytes(gzip.compress(b"the 1 2\n"))
+    Path("wrong.txt").write_text("a 1 2\nb 1\n")
+    reference.ranker_folder(Path("ranker"))
+    reference.encoder_folder(Path("tiny"))
+    for name in ("bare", "optimum"):
+        reference.encoder_folder(Path(name))
+        Path(name, "manifest.json").unlink()
+    for name in ("untold", "optimum"):
+        Path(name).mkdir(exist_ok=True)
+        Path(name, "config.json").write_text('{"model_type": "bert"}')
+    found = CliRunner().invoke(typer_app, ["train", "cdv", "a.jsonl", "-o", "out", "--device", "cpu", *options])
+    assert isinstance(found.exception, CaprError), found.output
+    assert said in str(found.exception)
+    assert not Path("out").exists()
+
+
+def test_a_base_that_cannot_be_loaded_is_told_of_before_words_are_learned(world, tmp_path, bert):
+    shutil.copytree(bert, tmp_path / "base")
+    halved(tmp_path / "base" / "model.safetensors")
+    with pytest.raises(CaprError, match="base cannot be loaded"):
+        train(labelled(world), OURS, Schedule(device="cpu"), tmp_path / "out", Sources(base=str(tmp_path / "base")))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_query_encoder_keeps_its_own_network_for_queries(world, tmp_path):
+    own, plain = reference.encoder_folder(tmp_path / "own"), reference.encoder_folder(tmp_path / "plain")
+    other = reference.encoder_folder(tmp_path / "other", seed=8)
+    (own / "query.onnx").write_bytes((other / "model.onnx").read_bytes())
+    recipe = replace(OURS, sizes=Sizes(8, 8), space="encoder", weights=(1.0, 1.0))
+    known = labelled(world)
+    few = Discourses(known.lessons[:8], known.entities, known.aspects)
+    vectors, out = read_glove(world / "glove.txt"), tmp_path / "out"
+    found = {}
+    for folder in (own, plain):
+        train(few, recipe, Schedule(epochs=1, device="cpu"), out, Sources(vectors, queries=str(folder)))
+        found[folder] = load_discourse(out).query("gout", "")[:16] * math.sqrt(2)
+        np.testing.assert_allclose(found[folder], OnnxEncoder(folder).query("gout"), atol=1e-5)
+    assert not np.allclose(found[own], found[plain], atol=0.1)
+    assert not (out / "queries" / "query.onnx").exists()  # of the encoder before
 
 
 def test_a_language_model_reads_the_sentences_and_is_tuned(world, tmp_path, bert):

@@ -85,6 +85,7 @@ def medquad(asking: Asking, wanted: Wanted, opening: Opening = False, boundaries
     """
     from capr.evaluate.medquad import load
 
+    _suits(boundaries, asking, wanted, opening)
     _measure(load(asking.data), asking, wanted, opening, boundaries)
 
 
@@ -98,6 +99,7 @@ def wikisection(asking: Asking, wanted: Wanted, opening: Opening = False, bounda
     """
     from capr.evaluate.wikisection import load
 
+    _suits(boundaries, asking, wanted, opening)
     _measure(load(asking.data), asking, wanted, opening, boundaries)
 
 
@@ -168,12 +170,28 @@ def _form(queries: str) -> None:
         raise CaprError(f"--queries knows no {queries!r}. Fix: use {' or '.join(FORMS)}.")
 
 
+def _suits(boundaries: str, asking: Asking, wanted: Wanted, opening: bool) -> None:
+    """Complains of options that --boundaries hidden has no use for, before anything is read."""
+    _form(asking.queries)
+    if boundaries not in ("given", "hidden"):
+        raise CaprError(f"--boundaries knows no {boundaries!r}. Fix: use given or hidden.")
+    if boundaries == "given":
+        return
+    given = {
+        "--queries question": asking.queries != "tuple", "--opening": opening,
+        "--fusion": asking.fusion != inputs.Fusion.scores, "--run": wanted.run, "--qrels": wanted.qrels,
+        "--against": wanted.against, "--per-query": wanted.per_query, "--plot": wanted.plot,
+        "--entities": asking.entities, "--passages": asking.passages,
+    }  # fmt: skip
+    if unused := [option for option, value in given.items() if value]:
+        fact = "--boundaries hidden asks discourse models for pairs, and prints F1 of characters alone"
+        raise CaprError(f"{fact}: it does not use {', '.join(unused)}. Fix: leave out {', '.join(unused)}.")
+
+
 def _measure(task: Task, asking: Asking, wanted: Wanted, opening: bool = False, boundaries: str = "given") -> None:
     from capr.evaluate.scorers import load
 
     _form(asking.queries)
-    if boundaries not in ("given", "hidden"):
-        raise CaprError(f"--boundaries knows no {boundaries!r}. Fix: use given or hidden.")
     if asking.limit and (asking.entities or asking.passages):
         raise CaprError("--entities and --passages are of the whole test. Fix: leave out --limit.")
     if asking.limit:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 KEPT = "training.discourses.gz"
 RECIPES = ("ours", "paper", "code")
 OVER = ("blstm", "transformer")
+EMBEDDINGS = ("dense", "ends")
 
 
 @spread
@@ -52,6 +53,12 @@ def command(
         list[str] | None,
         typer.Option("--descriptions", metavar="FILE", help="Documents that describe entities, for --space codes."),
     ] = None,
+    embedding: Annotated[
+        str | None, typer.Option("--embedding", help="Of --space codes: dense (a layer) or ends (mean of end states).")
+    ] = None,
+    loss: Annotated[
+        str | None, typer.Option("--loss", help="softmax, smoothed, distance or element; if not given, the recipe's.")
+    ] = None,
     balanced: Annotated[
         bool, typer.Option("--balanced", help="Let frequent aspects, and entities only mentioned, count less.")
     ] = False,
@@ -74,12 +81,12 @@ def command(
     Example: capr train cdv articles.jsonl -o cdv
     """
     try:
-        from capr.train.cdv import Sources, train
+        from capr.train.cdv import Sources, check, train
         from capr.train.loop import Schedule
     except ImportError as error:
         fix = "pip install 'capr[train]'"
         raise CaprError(f"training needs {error.name}, which is not installed. Fix: {fix}.") from error
-    chosen = replace(_recipe(recipe, over, space), balanced=balanced)
+    chosen = replace(_recipe(recipe, over, space, loss), balanced=balanced)
     one_of("--part", given.part, ("all", "train"))
     if device is not None:
         one_of("--device", device, ("cuda", "cpu"))
@@ -88,19 +95,28 @@ def command(
     if descriptions and chosen.space != "codes":
         fact = f"--descriptions are for --space codes, and the space is {chosen.space}"
         raise CaprError(f"{fact}. Fix: add --space codes, or leave them out.")
+    if embedding is not None:
+        one_of("--embedding", embedding, EMBEDDINGS)
+        if chosen.space != "codes":
+            fact = f"--embedding is for --space codes, and the space is {chosen.space}"
+            raise CaprError(f"{fact}. Fix: add --space codes, or leave it out.")
+        chosen = replace(chosen, dense=embedding == "dense")
     if queries and chosen.space != "encoder":
         fact = f"--query-encoder is for --space encoder, and the space is {chosen.space}"
         raise CaprError(f"{fact}. Fix: add --space encoder, or leave it out.")
     if vectors and base and chosen.space == "encoder":
         fact = "--vectors are of words, and with --base and --space encoder nothing reads words"
         raise CaprError(f"{fact}. Fix: leave them out, or use --space names.")
-    discourses, described = _documents(given, descriptions or [])
     times, size = (12, 8) if recipe == "ours" else (50, 16)
     schedule = Schedule(epochs or times, batch or size, learning_rate, patience=patience, seed=seed)
     if device is not None:
         schedule = replace(schedule, device=device)
     tuning = replace(schedule, epochs=tune, learning_rate=2e-5, batch=min(schedule.batch, 4)) if tune else None
-    sources = Sources(_vectors(vectors), base, queries, described, tuning)
+    sources = Sources(base=base, queries=queries, tuning=tuning)
+    check(chosen, sources, schedule.device)
+    words = _vectors(vectors)  # before the documents, which may take an hour
+    discourses, described = _documents(given, descriptions or [])
+    sources = replace(sources, vectors=words, descriptions=described)
     with inputs.steps() as told:
 
         def progress(stage: str, report: Report) -> None:
@@ -114,9 +130,9 @@ def command(
     print(f"{given.output}: {', '.join(f'{name} {100 * value:.1f} %' for name, value in scores.items())}")
 
 
-def _recipe(name: str, over: str, space: str | None) -> Recipe:
+def _recipe(name: str, over: str, space: str | None, loss: str | None) -> Recipe:
     from capr.models.cdv import CODE
-    from capr.train.cdv_recipe import OURS, PAPER, SPACES
+    from capr.train.cdv_recipe import LOSSES, OURS, PAPER, SPACES
 
     one_of("--recipe", name, RECIPES)
     one_of("--over", over, OVER)
@@ -126,6 +142,9 @@ def _recipe(name: str, over: str, space: str | None) -> Recipe:
     if space is not None:
         one_of("--space", space, SPACES)
         recipe = replace(recipe, space=space)
+    if loss is not None:
+        one_of("--loss", loss, LOSSES)
+        recipe = replace(recipe, loss=loss)
     return replace(recipe, sizes=replace(recipe.sizes, over=over))
 
 
@@ -134,6 +153,9 @@ def _vectors(path: Path | None) -> Subwords | None:
 
     if path is None:
         return None
+    if not path.is_file():
+        fact = f"{path} is a folder, and no file of word vectors" if path.is_dir() else f"there is no {path}"
+        raise CaprError(f"{fact}. Fix: name GloVe's text, or the words.npz of a model.")
     return Subwords.load(path) if path.suffix == ".npz" else read_glove(path)
 
 

@@ -55,7 +55,7 @@ class Discourse(Protocol):
         """
 
     def query(self, entity: str, aspect: str) -> Vector:
-        """(dimensions,), the halves likewise; that of an empty entity or aspect is zero, and the other not rescaled."""
+        """(dimensions,), the halves likewise; that of an empty or unknown name is zero, and the other not rescaled."""
 
 
 @dataclass(frozen=True)

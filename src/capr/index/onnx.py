@@ -227,10 +227,15 @@ def any_manifest(folder: Path, kind: str = "model", needed: Sequence[str] = FILE
     return manifest
 
 
+def files_of(folder: Path) -> tuple[str, ...]:
+    """The files of a folder without which a model is another one."""
+    return (*FILES, QUERY) if (folder / QUERY).is_file() else FILES
+
+
 def digest(folder: Path) -> str:
     """By which a model is known, wherever it lies."""
     total = hashlib.sha256()
-    for name in (*FILES, *([QUERY] if (folder / QUERY).is_file() else [])):
+    for name in files_of(folder):
         with (folder / name).open("rb") as file:
             total.update(hashlib.file_digest(file, "sha256").digest())
     return total.hexdigest()[:32]

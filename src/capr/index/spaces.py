@@ -27,7 +27,7 @@ class Space(Protocol):
     dimensions: int
 
     def vectors(self, names: Sequence[str]) -> Floats:
-        """(names, dimensions), of length 1; zeros for a name without words."""
+        """(names, dimensions), of length 1; zeros for a name without words, or of which no word is known."""
 
 
 def unit(vectors: Floats) -> Floats:
@@ -122,11 +122,10 @@ class Codes:
         if key in self.known:
             vector: Floats = self.known[key]
             return vector
-        read = words_of(key.replace("_", " "))
-        if not read:
+        read = [self.words.vector(word) for word in words_of(key.replace("_", " "))]
+        if not any(vector.any() for vector in read):
             return np.zeros(self.dimensions, np.float32)
-        vectors = np.stack([self.words.vector(word) for word in read])[None]  # (1, words, dimensions of the words)
-        (encoded,) = self._session.run(None, {"words": vectors})
+        (encoded,) = self._session.run(None, {"words": np.stack(read)[None]})  # (1, words, dimensions of the words)
         return unit(encoded[0])
 
 

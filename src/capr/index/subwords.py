@@ -27,6 +27,7 @@ SKETCH = 128  # dimensions of a sketch
 SMOOTHING = 1e-4  # a of SIF: how rare a word has to be to count fully
 REMEMBERED = 200_000  # words outside the vocabulary whose vectors are kept
 UTF8 = 0x80
+PACKED = {b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 
 
 def words_of(text: str) -> list[str]:
@@ -195,6 +196,10 @@ def read_glove(path: Path, dimensions: int = 0) -> Subwords:
     fix = "give a GloVe text file: a word and its numbers a line, with blanks between"
     if not path.is_file():
         raise CaprError(f"there is no {path}. Fix: {fix}.")
+    with path.open("rb") as file:
+        begin = file.read(len(max(PACKED, key=len)))
+    if packed := next((name for mark, name in PACKED.items() if begin.startswith(mark)), ""):
+        raise CaprError(f"{path} is packed ({packed}), and no text. Fix: unpack it, and name the text file in it.")
     with path.open(encoding="utf-8", errors="replace") as file:
         for number, line in enumerate(file, 1):
             columns = line.rstrip().split(" ")

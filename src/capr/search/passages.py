@@ -9,6 +9,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property, lru_cache
 
+import numpy as np
+
 from capr.documents import CaprError, Span
 from capr.index import Discourse, Encoder, Filters, Found, Grain, Index, Stored
 from capr.index.embedded import OtherModelError
@@ -105,8 +107,19 @@ class PassageSearch:
     def _vector(self) -> Vector | None:
         """Of the query."""
         if self._discourse is not None:
-            return self._discourse.query(*self._parsed.pair) if any(self._parsed.pair) else None
+            return self._of_pair(self._discourse) if any(self._parsed.pair) else None
         return self._encoder.query(self._parsed.text) if self._encoder is not None and self._parsed.text else None
+
+    def _of_pair(self, discourse: Discourse) -> Vector | None:
+        """None if the model knows neither half, since every passage is as near to zeros; a notice tells which."""
+        vector = discourse.query(*self._parsed.pair)
+        halves = zip(("entity", "aspect"), self._parsed.pair, np.split(vector, 2), strict=True)
+        unknown = [f"the {name} {words!r}" for name, words, half in halves if words.strip() and not half.any()]
+        if unknown:
+            left = "its other half alone decides" if vector.any() else "nothing was found"
+            fact = f"the discourse model knows no word of {' or of '.join(unknown)} of the query"
+            self.notices.append(f"{fact}, so that {left}")
+        return vector if vector.any() else None
 
     def hits(self) -> tuple[list[Hit], str]:
         """The hits, best first, and the mode in which they were found."""

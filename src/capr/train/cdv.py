@@ -29,7 +29,15 @@ from capr.train.cdv_loop import Learned, Targets, balances, encoded, features, f
 from capr.train.cdv_recipe import Recipe
 from capr.train.discourses import Discourses
 from capr.train.export import export_whole
-from capr.train.language_model import FrozenEncoder, LanguageModel, Tuned, language_model, located
+from capr.train.language_model import (
+    FrozenEncoder,
+    LanguageModel,
+    Tuned,
+    check_base,
+    copy_encoder,
+    language_model,
+    query_encoder,
+)
 from capr.train.loop import CHECKPOINT, Report, Schedule
 from capr.train.words import train_words
 
@@ -74,20 +82,18 @@ def train(
         CaprError: there is too little to learn from, the base cannot be used, or training went wrong.
     """
     sources = sources or Sources()
-    if recipe.space == "encoder" and not (sources.queries or sources.base):
-        fix = "name an encoder with --query-encoder or --base, or use --space names"
-        raise CaprError(f"the query space of an encoder needs one. Fix: {fix}.")
+    check(recipe, sources, schedule.device)
     learn, held = discourses.split(recipe.validation, schedule.seed)
     if len(learn.lessons) < FEWEST or not held.lessons:
         fact = f"there are {len(learn.lessons)} documents to train on and {len(held.lessons)} to validate with"
         fix = "name more documents that have headings and entities (capr supervise shows what they have)"
         raise CaprError(f"{fact}, which is too few. Fix: {fix}.")
+    language = language_model(sources.base, schedule.device, sources.tuning is not None) if sources.base else None
     out.mkdir(parents=True, exist_ok=True)
     if not resume:
         for old in (*out.glob("*.onnx"), *out.glob("*.npz"), out / CHECKPOINT):
             old.unlink(missing_ok=True)  # of another model that was trained here
     words = _words(discourses, recipe, schedule, sources, out, told)
-    language = language_model(sources.base, schedule.device, sources.tuning is not None) if sources.base else None
     kinds = _kinds(recipe, sources)
     recipe = replace(recipe, sketched=recipe.sketched if recipe.space == "names" and "sketch" in kinds else 0.0)
     entities, aspects = _spaces(discourses, recipe, schedule, sources, words, out, told)
@@ -138,6 +144,21 @@ def train(
     return scores
 
 
+def check(recipe: Recipe, sources: Sources, device: str) -> None:
+    """Complains of encoders that are missing or cannot be used, before documents are read or words are learned.
+
+    Raises:
+        CaprError: as `train` does.
+    """
+    if recipe.space == "encoder":
+        if not (sources.queries or sources.base):
+            fix = "name an encoder with --query-encoder or --base, or use --space names"
+            raise CaprError(f"the query space of an encoder needs one. Fix: {fix}.")
+        query_encoder(sources.queries or sources.base)
+    if sources.base:
+        check_base(sources.base, device, sources.tuning is not None)
+
+
 def _words(
     discourses: Discourses, recipe: Recipe, schedule: Schedule, sources: Sources, out: Path, told: Told
 ) -> Subwords | None:
@@ -164,15 +185,8 @@ def _spaces(
 ) -> tuple[Space, Space]:  # fmt: skip
     """The spaces of entities and of aspects, written to the folder."""
     if recipe.space == "encoder":
-        folder = located(sources.queries or sources.base)
-        copied = out / "queries"
-        copied.mkdir(exist_ok=True)
-        for name in ("model.onnx", "tokenizer.json", "manifest.json"):
-            if not (folder / name).is_file():
-                fix = "name a folder that capr train bi has made"
-                raise CaprError(f"{folder} has no {name}, which a query space needs. Fix: {fix}.")
-            (copied / name).write_bytes((folder / name).read_bytes())
-        space = Encoded(OnnxEncoder(copied))
+        copy_encoder(query_encoder(sources.queries or sources.base), out / "queries")
+        space = Encoded(OnnxEncoder(out / "queries"))
         return space, space
     assert words is not None
     if recipe.space == "names":

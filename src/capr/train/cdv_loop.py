@@ -157,8 +157,11 @@ def features(
 
 
 def balances(discourses: Discourses) -> tuple[list[float], list[float]]:
-    """How much each label counts: entities that no document is about a tenth, aspects min(1, 0.03 / sqrt(share))."""
-    subjects = {lesson.entities[0][0] for lesson in discourses.lessons if lesson.entities and lesson.entities[0]}
+    """How much each label counts: entities that no document is about a tenth, aspects min(1, 0.03 / sqrt(share)).
+
+    A document is about the first entity of its first sentence that has any; a title line may have none.
+    """
+    subjects = {next((some[0] for some in lesson.entities if some), None) for lesson in discourses.lessons}
     counts = np.zeros(len(discourses.aspects))
     for lesson in discourses.lessons:
         for some in lesson.aspects:
@@ -231,7 +234,7 @@ def fit(
 def settings_of(learned: Learned, schedule: Schedule) -> dict[str, Any]:
     """What has to be the same to go on."""
     return {"seed": schedule.seed, "documents": len(learned.features), "model": repr(learned.module),
-            "loss": learned.recipe.loss}  # fmt: skip
+            "loss": learned.recipe.loss, "dense": learned.recipe.dense}  # fmt: skip
 
 
 def _resumed(folder: Path, model: nn.Module, optimizer: Any, best: dict[str, Any], settings: dict[str, Any]) -> int:

@@ -18,9 +18,10 @@ from torch import Tensor, nn
 
 from capr.documents import CaprError
 from capr.index.encoder import OnnxEncoder
-from capr.index.onnx import FILES, Floats
+from capr.index.onnx import FILES, QUERY, Floats, files_of, read_manifest
 from capr.models.bi import BiEncoder, Side
 from capr.search.models import shipped
+from capr.train import from_onnx
 from capr.train.bases import Reader, load_encoder, load_tokenizer
 from capr.train.cdv_loop import Learned, features
 from capr.train.export import export
@@ -28,6 +29,9 @@ from capr.train.objectives import autocast
 
 AT_ONCE = 128  # sentences
 KEPT = "torch"  # the folder of a trained model's weights
+CONFIG = "config.json"  # of a Hugging Face encoder
+KEYS = 'name, kind ("encoder"), dimensions, pooling ("cls" or "mean") and pieces'
+NEEDED = f"put tokenizer.json and a manifest.json with {KEYS} beside model.onnx (docs/cdv.md, An encoder of your own)"
 
 
 def language_model(base: str, device: str, tuned: bool) -> LanguageModel | FrozenEncoder:
@@ -36,9 +40,74 @@ def language_model(base: str, device: str, tuned: bool) -> LanguageModel | Froze
     One that stays, and that capr has exported, is run on a CPU by ONNX Runtime: faster, and just as it will be later.
     """
     folder = located(base)
-    if not tuned and device == "cpu" and all((folder / name).is_file() for name in FILES):
+    if _stays(folder, device, tuned):
         return FrozenEncoder(folder)
     return LanguageModel(base, device, "mean" if tuned else "")
+
+
+def check_base(base: str, device: str, tuned: bool) -> None:
+    """Complains of a base that `language_model` could not use, by its files; nothing large is read.
+
+    Raises:
+        CaprError: there is none, or it has not all that is needed.
+    """
+    folder = located(base)
+    if _stays(folder, device, tuned):
+        read_manifest(folder, "encoder")
+        return
+    place = _torch_folder(folder)
+    whole = (place / CONFIG).is_file()
+    missing = _missing(folder)
+    if FILES[0] not in missing and missing and (not whole or from_onnx.is_exported(place)):
+        raise CaprError(f"{folder} has {FILES[0]}, but no {' and no '.join(missing)}. Fix: {NEEDED}.")
+    if not whole and missing:
+        fix = "name the folder of a Hugging Face encoder, or of one that capr train bi has made"
+        raise CaprError(f"{folder} is no encoder: it has neither {CONFIG} nor {FILES[0]}. Fix: {fix}.")
+    if not whole:
+        fact = f"{folder} has no {CONFIG}, without which it can neither be tuned nor be run on a GPU"
+        fix = "use --device cpu without --tune, or name the Hugging Face encoder that it was exported from"
+        raise CaprError(f"{fact}. Fix: {fix}.")
+    load_tokenizer(str(place))
+
+
+def query_encoder(name: str) -> Path:
+    """The folder of an exported encoder, which is what a query space needs.
+
+    Raises:
+        CaprError: there is none, or it has not all that is needed.
+    """
+    folder = located(name)
+    if missing := _missing(folder):
+        fix = "name a folder that capr train bi has made"
+        if FILES[0] not in missing:
+            fix = f"{fix}, or {NEEDED}"
+        raise CaprError(f"{folder} has no {' and no '.join(missing)}, which a query space needs. Fix: {fix}.")
+    read_manifest(folder, "encoder")
+    return folder
+
+
+def copy_encoder(folder: Path, to: Path) -> None:
+    """Copies an exported encoder, and its own network for queries if it has one."""
+    to.mkdir(parents=True, exist_ok=True)
+    if not (folder / QUERY).is_file():
+        (to / QUERY).unlink(missing_ok=True)  # of another encoder that was there
+    for name in files_of(folder):
+        (to / name).write_bytes((folder / name).read_bytes())
+
+
+def _missing(folder: Path) -> list[str]:
+    """What an exported encoder should have, and the folder has not."""
+    return [name for name in FILES if not (folder / name).is_file()]
+
+
+def _stays(folder: Path, device: str, tuned: bool) -> bool:
+    """Whether the encoder of a folder is run as it was exported."""
+    return not tuned and device == "cpu" and not _missing(folder)
+
+
+def _torch_folder(folder: Path) -> Path:
+    """Where the weights for torch are."""
+    return folder / KEPT if (folder / KEPT).is_dir() else folder
 
 
 def located(base: str) -> Path:
@@ -89,7 +158,7 @@ class LanguageModel:
         said = json.loads(manifest.read_text("utf-8")) if manifest.is_file() else {}
         self.pooling, self.before = pooling or said.get("pooling", "mean"), said.get("passage", "")
         self.device, self.name = device, folder.name
-        place = str(folder / KEPT if (folder / KEPT).is_dir() else folder)
+        place = str(_torch_folder(folder))
         encoder = load_encoder(place)
         self.reader = Reader(load_tokenizer(place), encoder, device)
         self.pieces = min(pieces, self.reader.longest)
