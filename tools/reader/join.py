@@ -4,11 +4,15 @@ python tools/reader/join.py REPORTS READER
 
 REPORTS is what prepare.py has made, READER the folder of a reader, which gets a ranked.json. The weights are fitted by
 logistic regression to whether an answer is right, on half of the questions of each development file; the other half
-says what is gained. So that no file outweighs another, each counts the same.
+says what is gained. So that no file outweighs another, each counts the same. All paragraphs decide how reader and
+ranker are weighed; then the best of each question about clinical texts, which is what people see, decide how sure that
+is. The threshold is the lowest at which nine in ten of those without an answer are refused in each file, both halves
+together: a wrong answer does more harm than none.
 """
 
 import random
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,12 +24,13 @@ from capr.search.ranked_reader import Joint, logit
 from capr.search.reader import OnnxReader
 from capr.search.rerank import OnnxRanker
 from capr.supervise.reports import read_reports
-from capr.train.calibration import threshold
 from capr.train.questions import Source, whole_reports
 
-FILES = ("samples", "covid", "squad", "clinical", "clauses")
+CLINICAL = ("samples", "covid", "clinical", "clauses")
+FILES = (*CLINICAL, "squad")
 LENGTH, PARAGRAPHS, QUESTIONS = 900, 12, 150
 RIGHT = 0.5  # F1 from which on an answer is right
+REFUSED = 0.9  # of the questions without an answer
 
 
 def main(reports, folder):
@@ -36,15 +41,18 @@ def main(reports, folder):
         random.Random(file).shuffle(groups)
         halves[file] = groups[::2], groups[1::2]
         print(f"{file}: {len(groups)} questions", flush=True)
-    weights = fitted([fit for fit, _ in halves.values()])
-    name = any_manifest(shipped("ranker"), "ranker").name
-    tops = {True: [], False: []}
-    joint = Joint(name, *weights, 0.5)
-    for fit, _ in halves.values():
-        for group in fit:
-            best = max(joint.joined(one.confidence, one.score) for one in group)
-            tops[any(one.has for one in group)].append(best)
-    joint = Joint(name, *(round(float(value), 4) for value in (*weights, threshold(tops[True], tops[False])[0])))
+    fit = {file: fit for file, (fit, _) in halves.items()}
+    weights = fitted(
+        [[((logit(one.confidence), one.score, 1.0), one.right) for group in groups for one in group]
+         for groups in fit.values()]
+    )  # fmt: skip
+    joint = Joint(any_manifest(shipped("ranker"), "ranker").name, *weights, 0.5)
+    slope, bias = fitted(
+        [[((logit(sure), 1.0), right) for sure, right, _ in tops(fit[file], joint)] for file in CLINICAL]
+    )
+    joint = replace(joint, confidence=slope * weights[0], score=slope * weights[1], bias=slope * weights[2] + bias)
+    least = refusing([tops([*fit, *held], joint) for file, (fit, held) in halves.items() if file in CLINICAL])
+    joint = Joint(joint.ranker, *(round(float(v), 4) for v in (joint.confidence, joint.score, joint.bias, least)))
     joint.write(folder)
     print(joint)
     for file, (_, held) in halves.items():
@@ -76,20 +84,36 @@ def read(path, reader, ranker):
     return groups
 
 
+def tops(groups, joint):
+    """Of the best answer to each question: how sure, whether it is right, and whether the report answers at all."""
+    found = []
+    for group in groups:
+        best = max(group, key=lambda one: joint.joined(one.confidence, one.score))
+        found.append((joint.joined(best.confidence, best.score), best.right, any(one.has for one in group)))
+    return found
+
+
+def refusing(files):
+    """The lowest threshold at which so many questions without an answer are refused in every file."""
+    without = [np.array([sure for sure, _, has in found if not has]) for found in files]
+    without = [some for some in without if len(some)]
+    candidates = np.unique(np.concatenate(without)) + 1e-6
+    return next(least for least in candidates if min((some < least).mean() for some in without) >= REFUSED)
+
+
 def fitted(files, steps=50, penalty=1e-3):
-    """Weights of the logit of the confidence, of the score, and a bias, by Newton's method."""
-    rows, right, counts = [], [], []
-    for groups in files:
-        ones = [one for group in groups for one in group]
-        rows += [(logit(one.confidence), one.score, 1.0) for one in ones]
-        right += [one.right for one in ones]
-        counts += [1 / len(ones)] * len(ones)
-    x, y, weight = np.array(rows), np.array(right, float), np.array(counts) / len(files)
-    found = np.array([1.0, 0.0, 0.0])
+    """Weights of logistic regression by Newton's method, each file with the same weight.
+
+    A file has features, of which the last is 1 for the bias, and whether each is right.
+    """
+    x = np.array([features for rows in files for features, _ in rows])
+    y = np.array([right for rows in files for _, right in rows], float)
+    weight = np.concatenate([np.full(len(rows), 1 / len(rows) / len(files)) for rows in files])
+    found = np.eye(x.shape[1])[0]
     for _ in range(steps):
         likely = 1 / (1 + np.exp(-x @ found))
         slope = x.T @ (weight * (likely - y)) + penalty * found
-        bend = x.T @ (x * (weight * likely * (1 - likely))[:, None]) + penalty * np.eye(3)
+        bend = x.T @ (x * (weight * likely * (1 - likely))[:, None]) + penalty * np.eye(x.shape[1])
         found = found - np.linalg.solve(bend, slope)
     return found
 
@@ -110,7 +134,8 @@ def report(file, name, groups, sure, least):
     if refused:
         measures["refused"] = np.mean(refused)
     if name != "ranker":
-        measures["ECE"] = calibration_error([(sure(one), one.right) for group in groups for one in group])
+        best = [max(group, key=sure) for group in groups]
+        measures["ECE"] = calibration_error([(sure(one), one.right) for one in best])
     print(
         f"{file:9}{name:8}", {measure: round(100 * float(value), 1) for measure, value in measures.items()}, flush=True
     )
