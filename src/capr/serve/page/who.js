@@ -1,7 +1,7 @@
 // Who is searching, and what the server can do for them.
 
 import { get, token } from "./api.js";
-import { byId } from "./dom.js";
+import { byId, el } from "./dom.js";
 
 const button = byId("account");
 let known = Promise.resolve(null);
@@ -11,7 +11,11 @@ export function look() {
   known = get("api/me").catch(() => null); // whatever is wrong, the results say so
   known.then((me) => {
     button.hidden = !me || me.open;
-    button.textContent = me ? `${me.name}: sign out` : "";
+    if (me) {
+      button.replaceChildren(el("span", { class: "name" }, me.name), ": sign out"); // a long name is cut, what it does not
+      button.title = `${me.name}: sign out`;
+      button.setAttribute("aria-label", button.title);
+    }
     byId("masked").hidden = !me?.features?.deidentified;
   });
 }
