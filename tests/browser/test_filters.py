@@ -92,6 +92,13 @@ def test_filters_without_a_query_list_the_reports(at):
     expect(page.locator(".report")).to_be_visible()
 
 
+def test_reports_that_have_a_section_are_as_many_as_the_panel_counts(at):
+    page = at("section=allergies")
+    expect(page.locator("#results h2")).to_have_text("29 documents")
+    expect(page.locator("#filter-body > p").first).to_have_text("29 documents pass the filters")
+    expect(page.locator(".documents > li")).to_have_count(29)
+
+
 def test_on_a_narrow_screen_filters_unfold(at):
     page = at("q=pain", viewport={"width": 360, "height": 740})
     fold = page.get_by_role("button", name="Filters", exact=True)

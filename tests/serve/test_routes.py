@@ -83,6 +83,26 @@ def test_the_list_of_documents(client):
     assert client.get("/api/documents?patient=A&patient=C").json()["total"] == 3
 
 
+def test_documents_that_have_a_section_are_as_many_as_are_counted(client):
+    for aspect in ("plan", "Family History", "allergies"):
+        found = client.get("/api/documents", params={"aspect": aspect}).json()
+        counted = client.post("/api/facets", json={"filters": {"aspect": aspect}}).json()
+        assert found["total"] == len(found["documents"]) == counted["documents"]
+    found = client.get("/api/documents?aspect=plan&patient=A").json()
+    assert [one["id"] for one in found["documents"]] == ["a1", "a2"]
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [("/api/documents?section=plan", "section"), ("/api/documents?patient=A&ward=Seven", "ward"),
+     ("/api/patients?type=Note", "type"), ("/api/documents/a1?patient=B", "patient"), ("/api/stats?patient=A", "patient")],
+)  # fmt: skip
+def test_a_filter_that_is_not_known_is_not_dropped(client, path, name):
+    told = problem(client.get(path), 422)
+    assert [one["field"] for one in told["errors"]] == [f"query.{name}"]
+    assert "not known here" in told["detail"]
+
+
 def test_a_document(client):
     found = client.get("/api/documents/a1").json()
     text = found["text"]
