@@ -83,14 +83,15 @@ function values(name, facets, state) {
   const fill = (some) => list.replaceChildren(...some.map((one) => value(name, one, state)));
   const short = () => all.filter((one, at) => at < SHOWN || chosenIn(state[name], one.value));
   fill(unfolded.has(name) ? all : short());
+  const wider = more ? `Show ${all.length} of ${all.length + more}` : `Show all ${all.length}`;
   const toggle =
     all.length > SHOWN &&
     button(
-      unfolded.has(name) ? "Show fewer" : `Show all ${all.length + more}`,
+      unfolded.has(name) ? "Show fewer" : wider,
       () => {
         if (!unfolded.delete(name)) unfolded.add(name);
         fill(unfolded.has(name) ? all : short());
-        toggle.textContent = unfolded.has(name) ? "Show fewer" : `Show all ${all.length + more}`;
+        toggle.textContent = unfolded.has(name) ? "Show fewer" : wider;
       },
       { class: "link", "data-key": `all:${name}` },
     );

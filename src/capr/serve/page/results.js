@@ -8,7 +8,7 @@ import { chips, without } from "./filters.js";
 import { address, card, facts } from "./hit.js";
 import { sign } from "./marks.js";
 import { failure, say, skeleton, toast } from "./notices.js";
-import { MOST, PAGE, current, filters, go, hasFilters, hasQuery, parse, search, written } from "./state.js";
+import { PAGE, current, filters, go, hasFilters, hasQuery, mostHits, parse, search, written } from "./state.js";
 
 const view = byId("results");
 const latest = new Latest();
@@ -184,11 +184,11 @@ function legend() {
 function more(count, state) {
   const k = search(state).k;
   if (count < k) return null;
-  if (k >= MOST)
+  if (k >= mostHits())
     return el(
       "p",
       { class: "quiet" },
-      `These are the best ${MOST}. Narrow the search by filters to see others, or export.`,
+      `These are the best ${k}, as many as this server gives; an export has the same. Narrow the search by filters to see others.`,
     );
   return button("Show more", () => go({ k: String(k + PAGE) }, { replace: true }), { class: "more" });
 }

@@ -2,6 +2,7 @@
 
 import { get, token } from "./api.js";
 import { byId, el } from "./dom.js";
+import { mostHits } from "./state.js";
 
 const button = byId("account");
 let known = Promise.resolve(null);
@@ -10,6 +11,7 @@ let known = Promise.resolve(null);
 export function look() {
   known = get("api/me").catch(() => null); // whatever is wrong, the results say so
   known.then((me) => {
+    if (me?.limits) mostHits(me.limits.k);
     button.hidden = !me || me.open;
     if (me) {
       button.replaceChildren(el("span", { class: "name" }, me.name), ": sign out"); // a long name is cut, what it does not
