@@ -221,6 +221,29 @@ def test_health_readiness_and_metrics(client):
     assert "none" not in text
 
 
+def test_a_counter_of_millions_is_exact(tmp_path):
+    metrics = Metrics(None, {"capr_resident_bytes": lambda: 1_234_567_890.0})
+    metrics.count("capr_refused_total", 12_345_678)
+    metrics.count("capr_refused_total")
+    metrics.request("/health", "GET", 200, 1_234_567.0625)
+    text = metrics.text()
+    assert "capr_refused_total 12345679\n" in text
+    assert "capr_resident_bytes 1234567890\n" in text
+    assert 'capr_request_seconds_sum{method="GET",route="/health"} 1234567.0625\n' in text
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [("PUT", "/api/documents", "GET, POST"), ("POST", "/api/documents/a1", "GET, DELETE"), ("GET", "/api/search", "POST"),
+     ("DELETE", "/health", "GET, HEAD"), ("POST", "/", "GET, HEAD"), ("HEAD", "/api/stats", "GET"),
+     ("POST", "/api/saved/x", "DELETE"), ("FOO", "/api/feedback", "POST")],
+)  # fmt: skip
+def test_what_cannot_be_done_says_what_can(client, method, path, allowed):
+    reply = client.request(method, path)
+    assert reply.status_code == 405
+    assert reply.headers["allow"] == allowed
+
+
 def test_metrics_that_cannot_be_left_for_others_are_told_all_the_same(tmp_path, caplog):
     metrics = Metrics(tmp_path / "gone", {})
     metrics.count("capr_wrong_tokens_total")
