@@ -31,6 +31,21 @@ def test_counts_follow_the_other_filters(at):
     assert min(page.locator(".hit time").all_inner_texts()) >= "2025-01-01"
 
 
+def test_a_first_day_after_the_last_is_told(at):
+    page = at("q=pain&to=2025-01-31")
+    days = page.locator('[data-filter="date"]')
+    days.get_by_label("From", exact=True).fill("2025-03-01")
+    days.get_by_label("From", exact=True).press("Tab")
+    told = "From (2025-03-01) is after To (2025-01-31), so that nothing passes. Exchange them, or remove one."
+    expect(days.get_by_role("alert")).to_have_text(told)
+    expect(page.locator(".state.none .notice").first).to_have_text(told)
+    days.get_by_label("From", exact=True).fill("2025-01-01")
+    days.get_by_label("From", exact=True).press("Tab")
+    expect(page.locator(".hit").first).to_be_visible()
+    expect(days.get_by_role("alert")).to_have_count(0)
+    expect(at("from=2025-03-01&to=2025-01-31").locator("#results .notice")).to_have_text(told)
+
+
 def test_the_histogram_takes_a_range(at):
     page = at("q=pain")
     drawing = page.locator(".histogram")

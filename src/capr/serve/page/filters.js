@@ -168,6 +168,7 @@ function dates(facets, state) {
       el("input", {
         type: "date",
         value: state[name],
+        "aria-invalid": turned(state) ? "true" : null,
         "data-key": `date:${name}`,
         onchange: (event) => go({ [name]: event.target.value, k: "" }),
       }),
@@ -178,8 +179,15 @@ function dates(facets, state) {
     el("legend", {}, "Date"),
     histogram(found, state, choose),
     el("div", { class: "days" }, day("from", "From"), day("to", "To")),
+    turned(state) && el("p", { class: "wrong", role: "alert" }, turned(state)),
     facets.undated > 0 && el("p", { class: "quiet" }, `${counted(facets.undated, "document")} without a date`),
   );
+}
+
+/** What is wrong with two days of which the first is the later one. */
+export function turned({ from, to }) {
+  if (!from || !to || from <= to) return "";
+  return `From (${from}) is after To (${to}), so that nothing passes. Exchange them, or remove one.`;
 }
 
 function hiding(state) {

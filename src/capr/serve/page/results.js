@@ -4,7 +4,7 @@ import { Latest, get, post } from "./api.js";
 import { download } from "./citation.js";
 import { button, byId, counted, el } from "./dom.js";
 import { examples } from "./examples.js";
-import { chips, without } from "./filters.js";
+import { chips, turned, without } from "./filters.js";
 import { address, card, facts } from "./hit.js";
 import { sign } from "./marks.js";
 import { failure, say, skeleton, toast } from "./notices.js";
@@ -201,7 +201,7 @@ function nothing({ notices = [] }, state) {
       "div",
       { class: "state none" },
       el("h2", { tabindex: "-1" }, "No passage found"),
-      ...notices.map((notice) => el("p", { class: "notice" }, notice)),
+      ...[turned(state), ...notices].filter(Boolean).map((notice) => el("p", { class: "notice" }, notice)),
       el(
         "p",
         {},
@@ -227,7 +227,7 @@ async function browse(state) {
       const count = counted(total, "document");
       view.replaceChildren(
         el("div", { class: "results-head" }, el("h2", { tabindex: "-1" }, count)),
-        ...[chips(state)].filter(Boolean),
+        ...[chips(state), turned(state) && el("p", { class: "notice" }, turned(state))].filter(Boolean),
         el(
           "p",
           { class: "quiet" },
