@@ -149,6 +149,10 @@ SAVED_EXAMPLE = {
 SAVED = given("Saved searches.", {"saved": [SAVED_EXAMPLE]})
 SAVED_ONE = given("What was saved.", SAVED_EXAMPLE, 201)
 NOTHING: Responses = {204: {"description": "It is removed."}}
+GIVEN = given(
+    "What was said, the latest first.",
+    {"given": [{"document": "p01-2024-03-18-discharge", "begin": 120, "end": 164, "answers": True}]},
+)
 JUDGED = given("It is kept.", {"answers": True}, 201)
 LINES = (
     '{"text": {"document": "n1", "title": "", "heading": "PLAN", "text": "PLAN: Start aspirin.", '

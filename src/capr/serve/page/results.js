@@ -8,7 +8,7 @@ import { chips, turned, without } from "./filters.js";
 import { address, card, facts } from "./hit.js";
 import { sign } from "./marks.js";
 import { failure, say, skeleton, toast } from "./notices.js";
-import { PAGE, current, filters, go, hasFilters, hasQuery, mostHits, parse, search, written } from "./state.js";
+import { PAGE, current, filters, go, hasFilters, hasQuery, mostHits, parse, query, search, written } from "./state.js";
 
 const view = byId("results");
 const latest = new Latest();
@@ -25,13 +25,25 @@ export async function show(state, { again = false } = {}) {
   shown = signature(state);
   if (!hasQuery(state)) return void (hasFilters(state) ? await browse(state) : teach());
   await load(
-    (signal) => post("api/search", search(state), { signal }),
+    async (signal) => {
+      const given = post("api/feedback/given", query(state), { signal }).catch(() => ({ given: [] })); // a help, no more
+      const found = await post("api/search", search(state), { signal });
+      return withJudgements(found, (await given).given);
+    },
     (found) => {
       render(found, state);
       if (grows) view.querySelectorAll(".hits > *")[before]?.querySelector("h3 a").focus({ preventScroll: true });
     },
     grows,
   );
+}
+
+/** The hits with what this person has said of them before. */
+function withJudgements(found, given) {
+  const place = ({ document, begin, end }) => JSON.stringify([document, begin, end]);
+  const known = new Map(given.map((one) => [place(one), one.answers]));
+  for (const hit of found.hits) for (const one of [hit, ...(hit.others ?? [])]) one.judged = known.get(place(one));
+  return found;
 }
 
 function teach() {
