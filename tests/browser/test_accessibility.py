@@ -4,6 +4,8 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
+from capr.serve.tokens import Tokens
+
 REPORT = "document=p03-2025-02-03-discharge"
 VIEWS = {
     "empty": ("", ".examples"),
@@ -77,6 +79,24 @@ def test_no_serious_violation_in_the_token_dialog(closed, window):
     for scheme in ("light", "dark"):
         page = window(closed[0].url, "#q=gout", color_scheme=scheme)
         expect(page.get_by_role("dialog")).to_be_visible()
+        assert violations(page) == []
+
+
+@pytest.mark.parametrize("name", ["M" * 32, "Dr. Wilhelmina Ames of Ward Seven"])
+def test_a_long_name_finds_room_on_a_narrow_screen(another, window, name):
+    made = []
+    server = another("--deidentify", "rules", prepare=lambda copy: made.append(Tokens(copy).create(name)[0]))
+    for scheme in ("light", "dark"):
+        page = window(server.url, "#q=gout", color_scheme=scheme, viewport={"width": 360, "height": 740})
+        page.get_by_label("Token").fill(made[0])
+        page.keyboard.press("Enter")
+        account = page.get_by_role("button", name=f"{name}: sign out")
+        expect(account).to_be_visible()
+        expect(page.locator(".hit").first).to_be_visible()
+        box = account.bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 360
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
         assert violations(page) == []
 
 

@@ -31,6 +31,21 @@ def test_counts_follow_the_other_filters(at):
     assert min(page.locator(".hit time").all_inner_texts()) >= "2025-01-01"
 
 
+def test_a_first_day_after_the_last_is_told(at):
+    page = at("q=pain&to=2025-01-31")
+    days = page.locator('[data-filter="date"]')
+    days.get_by_label("From", exact=True).fill("2025-03-01")
+    days.get_by_label("From", exact=True).press("Tab")
+    told = "From (2025-03-01) is after To (2025-01-31), so that nothing passes. Exchange them, or remove one."
+    expect(days.get_by_role("alert")).to_have_text(told)
+    expect(page.locator(".state.none .notice").first).to_have_text(told)
+    days.get_by_label("From", exact=True).fill("2025-01-01")
+    days.get_by_label("From", exact=True).press("Tab")
+    expect(page.locator(".hit").first).to_be_visible()
+    expect(days.get_by_role("alert")).to_have_count(0)
+    expect(at("from=2025-03-01&to=2025-01-31").locator("#results .notice")).to_have_text(told)
+
+
 def test_the_histogram_takes_a_range(at):
     page = at("q=pain")
     drawing = page.locator(".histogram")
@@ -54,13 +69,20 @@ def test_type_and_section(at):
     page = at("q=stroke")
     page.locator('[data-filter="type"]').get_by_label("Discharge summary").check()
     expect(page.get_by_role("button", name="Remove the filter Type: Discharge summary")).to_be_visible()
-    page.locator('[data-filter="section"]').get_by_role("button", name="Show all").click()
+    page.locator('[data-filter="section"]').get_by_role("button", name="Show 50 of").click()
     page.locator('[data-filter="section"]').get_by_label("family history").check()
     expect(page.get_by_role("button", name="Remove the filter Section: family history")).to_be_visible()
     expect(page.locator(".hit").first).to_contain_text("stroke")
     assert all("family history" in path.lower() for path in page.locator(".hit .facts .path").all_inner_texts())
     page.get_by_role("button", name="Remove all").click()
     expect(page.locator(".chip")).to_have_count(0)
+
+
+def test_a_list_says_how_many_of_all_it_shows(at):
+    sections = at("q=pain").locator('[data-filter="section"]')
+    sections.get_by_role("button", name="Show 50 of 308").click()
+    expect(sections.locator("li")).to_have_count(50)
+    expect(sections.get_by_text("258 further values not listed")).to_be_visible()
 
 
 def test_hide_negated_and_family_history(at):
@@ -85,11 +107,36 @@ def test_focus_stays_on_the_filter_that_was_set(at):
     expect(page.locator('[data-filter="type"]').get_by_label("Radiology report")).to_be_focused()
 
 
+def test_what_is_typed_stays_when_a_filter_is_set(at):
+    page = at("q=pain")
+    box = page.get_by_label("Question or words")
+    box.fill("asthma in the family")
+    page.locator('[data-filter="type"]').get_by_label("Radiology report").check()
+    chip = page.get_by_role("button", name="Remove the filter Type: Radiology report")
+    expect(chip).to_be_visible()
+    expect(box).to_have_value("asthma in the family")
+    page.get_by_text("Entity and aspect", exact=True).click()
+    page.get_by_role("combobox", name="Entity").fill("gou")
+    chip.click()
+    expect(chip).to_have_count(0)
+    expect(page.get_by_role("combobox", name="Entity")).to_have_value("gou")
+    page.locator("#home").click()
+    expect(page.get_by_role("combobox", name="Entity")).to_have_value("")
+    expect(box).to_have_value("")
+
+
 def test_filters_without_a_query_list_the_reports(at):
     page = at("patient=p03")
     expect(page.get_by_role("heading", name="3 documents")).to_be_visible()
     page.get_by_role("link", name="MRSA tricuspid valve endocarditis").last.click()
     expect(page.locator(".report")).to_be_visible()
+
+
+def test_reports_that_have_a_section_are_as_many_as_the_panel_counts(at):
+    page = at("section=allergies")
+    expect(page.locator("#results h2")).to_have_text("29 documents")
+    expect(page.locator("#filter-body > p").first).to_have_text("29 documents pass the filters")
+    expect(page.locator(".documents > li")).to_have_count(29)
 
 
 def test_on_a_narrow_screen_filters_unfold(at):

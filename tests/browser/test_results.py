@@ -121,12 +121,18 @@ def test_thumbs(at):
     assert (body["entity"], body["aspect"], body["answers"]) == ("stroke", "family history", True)
     assert (body["document"], body["begin"], body["end"]) == ("p05-2025-09-11-discharge", 1824, 1941)
     expect(up).to_have_attribute("aria-pressed", "true")
+    page.reload()
+    expect(up).to_have_attribute("aria-pressed", "true")
+    expect(page.locator(".thumb[aria-pressed=true]")).to_have_count(1)
     down.click()
     expect(down).to_have_attribute("aria-pressed", "true")
     expect(up).to_have_attribute("aria-pressed", "false")
     down.click()
     expect(page.locator("#toast")).to_have_text("Taken back.")
     expect(down).to_have_attribute("aria-pressed", "false")
+    page.reload()
+    expect(first).to_be_visible()
+    expect(page.locator(".thumb[aria-pressed=true]")).to_have_count(0)
 
 
 def test_a_saved_search_is_opened_and_deleted(at):

@@ -1,6 +1,8 @@
 """A question, an entity and an aspect with completion, the address, back and forward, and what stands on an empty page."""
 
+import json
 import re
+from pathlib import Path
 
 from playwright.sync_api import expect
 
@@ -134,6 +136,22 @@ def test_grey_lines_stand_in_while_it_loads(page):
     expect(page.locator("#results")).to_have_attribute("aria-busy", "true")
     expect(page.locator(".hit").first).to_be_visible()
     expect(page.locator(".skeleton")).to_have_count(0)
+
+
+def test_as_many_hits_as_the_server_gives_and_an_export_of_the_same(another, window):
+    page = window(another("--largest-k", "15").url, "#q=pain")
+    page.get_by_role("button", name="Show more").click()
+    expect(page.locator(".hit")).to_have_count(15)
+    expect(
+        page.get_by_text("These are the best 15, as many as this server gives; an export has the same.")
+    ).to_be_visible()
+    expect(page.get_by_role("button", name="Show more")).to_have_count(0)
+    with page.expect_download() as waiting:
+        page.get_by_role("button", name="Export as JSON").click()
+    hits = json.loads(Path(waiting.value.path()).read_text("utf-8"))["hits"]
+    assert [hit["document"] for hit in hits] == page.locator(".hit").evaluate_all(
+        "all => all.map((one) => one.dataset.document)"
+    )
 
 
 def test_more_hits(at):

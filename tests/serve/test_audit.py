@@ -9,7 +9,7 @@ import sys
 import time
 
 import pytest
-from served import problem
+from served import problem, wait
 
 from capr.cli import app
 from capr.documents import CaprError
@@ -53,6 +53,60 @@ def test_changes_and_refusals_are_told(client, tokens, trail):
     told = [(one["who"], one["method"], one["status"]) for one in trail()]
     assert told == [("w", "DELETE", 200), ("", "GET", 401), ("", "GET", 401), ("w", "GET", 403), ("w", "GET", 404)]
     assert trail()[0]["documents"] == ["c1"]
+
+
+def test_what_was_asked_for_and_not_shown_is_told_apart(client, tokens, trail, folder):
+    reader = client.with_token(tokens(name="r", patient=["A"]))
+    for path in ("/api/documents/none", "/api/documents/b1", "/api/documents/a1/passages/99"):
+        reader.get(path)
+    reader.delete("/api/documents/a1")
+    assert [(one["status"], one.get("asked"), one.get("documents")) for one in trail()] == [
+        (404, ["none"], None), (404, ["b1"], None), (404, ["a1"], None), (403, None, None)
+    ]  # fmt: skip
+    reader.get("/api/documents/a1")
+    assert len(list(entries(folder / "audit", document="a1"))) == 1
+    assert list(entries(folder / "audit", document="b1")) == []
+
+
+def test_the_path_is_told_that_nobody_was_let_in_to(client, tokens, trail):
+    tokens()
+    client.with_token("capr_wrong").get("/api/documents/b1?patient=B")
+    client.get("/wp-admin/" + "x" * 5000)
+    first, second = trail()
+    assert (first["route"], first["path"], first["status"]) == ("other", "/api/documents/b1", 401)
+    assert (second["path"], second["status"]) == (("/wp-admin/" + "x" * 5000)[:1000], 401)
+
+
+def test_a_job_tells_which_documents_it_has_added_and_for_whom(client, tokens, trail, folder):
+    writer = client.with_token(tokens("writer", name="nightly"))
+    notes = b"".join(json.dumps({"id": f"j{n}", "text": f"Note {n}."}).encode() + b"\n" for n in range(3))
+    for request in (
+        {"files": [("files", ("notes.jsonl", notes, "application/json"))]},
+        {"json": {"documents": [{"id": "k1", "text": "Note."}, {"id": "a1", "text": "Other."}]}},
+    ):
+        wait(writer, writer.post("/api/documents", **request).json()["job"])
+    (added,) = entries(folder / "audit", document="j1")
+    assert (added["who"], added["documents"], added["route"]) == ("nightly", ["j0", "j1", "j2"], "job")
+    sent = next(one for one in trail() if one["route"] == "/api/documents")
+    assert (sent["job"], sent["files"]) == (added["job"], ["notes.jsonl"])
+    (kept,) = entries(folder / "audit", document="k1")
+    assert kept["documents"] == ["k1"]
+    assert list(entries(folder / "audit", document="a1")) == []
+    assert next(one for one in trail() if one.get("asked"))["asked"] == ["k1", "a1"]
+
+
+def test_a_job_that_cannot_be_told_of_fails(client, monkeypatch):
+    append = client.server.audit.append
+
+    def full(lines):
+        if b'"route": "job"' in lines:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        append(lines)
+
+    monkeypatch.setattr(client.server.audit, "append", full)
+    job = wait(client, client.post("/api/documents", json={"documents": [{"id": "k1", "text": "Note."}]}).json()["job"])
+    assert job["state"] == "failed"
+    assert "audit trail cannot be written (No space left on device). Fix: make room" in job["problems"][0]
 
 
 def test_no_and_nought_are_told(client, trail):
@@ -229,7 +283,12 @@ def test_the_command_reads_it(client, tokens, folder, capsys, monkeypatch):
     assert [json.loads(one)["who"] for one in audit("--json", "--document", "a1")] == ["anna", "bert"]
     assert len(audit("--who", "bert")) == 2
     assert audit("--since", "2999") == []
-    assert len(audit("--since", "2020-01-01")) == 3
+    bert.get("/api/documents/none")
+    client.with_token("capr_wrong").get("/api/stats")
+    assert audit()[3].endswith("bert  GET /api/documents/{id:path}  404  asked for none")
+    assert audit()[4].endswith("nobody  GET /api/stats  401")
+    assert audit("--document", "none") == []
+    assert len(audit("--since", "2020-01-01")) == 5
 
 
 def test_there_is_no_trail(tmp_path):

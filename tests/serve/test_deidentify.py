@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from served import Client, wait
 
+from capr import samples
 from capr.documents import CaprError, Span
 from capr.search import Library
 from capr.serve.deidentify import HIDDEN, Rules, deidentifier, masked, masked_metadata
@@ -178,7 +179,9 @@ def test_metadata():
     "text",
     ["2024-03-18", "18/03/2024", "3/18/24", "18.3.2024", "March 18, 2024", "18 March 2024", "Mar 2024", "18th of", "617-555-0134",
      "617.555.0134", "(617) 555-0134", "+1 617 555 0134", "MRN 4471902", "MRN#: A-447190", "MRN no. 447190", "MRN No.: 447190", "account # 4471-90", "medical record number: 447190",
-     "Dr. Ames", "Mrs Lee", "Prof. van", "a.b-c@d.example.org", "123-45-6789"],
+     "Dr. Ames", "Mrs Lee", "Prof. van", "a.b-c@d.example.org", "123-45-6789", "[**2025-1-17**]", "18-Mar-2024", "18-MAR-24",
+     "2024/03/18", "2024.3.18", "20240318", "20240318093000", "18th of March 2024", "Mar-18-2024", "6175550134", "16175550134",
+     "0171 1234567", "0171/1234567", "020 7946 0958", "07700 900123"],
 )  # fmt: skip
 def test_rules(text):
     found = masked(f"On {text}, seen", Rules().find(f"On {text}, seen", {}))
@@ -186,6 +189,23 @@ def test_rules(text):
     assert (HIDDEN in found) == wanted, found
     if wanted:
         assert not re.search(r"\d", found)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["DR. SMITH", "MR. JOHN SMITH", "Dr. van der Berg", "Miss Lee", "MISS LEE", "Mr D Hartnell", "Dr. J.R. Smith", "Dr.Smith",
+     "Mr. John Q. Smith", "Ms de la Cruz", "Dr.\nSmith", "Prof. Łukasz O’Brien"],
+)  # fmt: skip
+def test_names_after_a_title(name):
+    found = masked(f"Seen by {name}, who agrees", Rules().find(f"Seen by {name}, who agrees", {}))
+    assert re.fullmatch(r"Seen by [█\s]+, who agrees", found), found
+
+
+def test_no_day_of_the_samples_is_seen():
+    days = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}")
+    assert sum(len(days.findall(document.text)) for document in samples.documents()) == 98
+    for document in samples.documents():
+        assert not days.search(masked(document.text, Rules().find(document.text, document.metadata))), document.id
 
 
 def test_names_within_what_is_filtered_by():
@@ -205,7 +225,9 @@ def test_notices_tell_no_values(client):
 
 
 @pytest.mark.parametrize(
-    "text", ["MRN " + "no." * 5000 + "x", "a.-" * 20_000, "account" + " " * 50_000 + "x", "May" + " " * 50_000, "Dr. " * 20_000]
+    "text", ["MRN " + "no." * 5000 + "x", "a.-" * 20_000, "account" + " " * 50_000 + "x", "May" + " " * 50_000, "Dr. " * 20_000,
+             "Dr. van der " * 10_000, "Dr. " + "A." * 50_000, "Dr." + " " * 50_000, "18-Mar-" * 20_000, "0171 " * 20_000, "2024-" * 20_000,
+             "1" * 100_000, "617 " * 20_000, "3rd of " * 20_000]
 )  # fmt: skip
 def test_no_text_takes_long(text):
     begun = time.perf_counter()
@@ -214,8 +236,14 @@ def test_no_text_takes_long(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["BP 120/80, HR 72", "1.5 mg", "Lasix 40 mg", "WBC 11.2", "T 38.5", "5/5 strength", "in May we"]
-)
+    "text",
+    ["BP 120/80, HR 72", "1.5 mg", "Lasix 40 mg", "WBC 11.2", "T 38.5", "5/5 strength", "in May we", "T 98.6", "over 60 may need",
+     "for 2 decades", "3 marked lesions", "Octreotide 50 mcg", "K 3 decreased", "given 0600 1200 1800", "E11.9, I50.22, 410.11",
+     "HCV RNA 1,240,000 IU/mL", "viral load 1240000", "4500000000 cells/L", "10000000 CFU", "Plt 150-400", "co-careldopa 25/100",
+     "sacubitril-valsartan 24-26 mg", "50/600/300 mg", "G2, P0-0-1-0", "Na 131 133 136 134 133", "INR 2.1 1.8 1.9", "pH 7.31",
+     "EF 55-60%", "methadone 2019-2021", "SNOMED 22298006", "LOINC 2160-0", "CARDIAC MR STUDY", "MS PATIENTS", "DO NOT MISS DOSES",
+     "QRS 94 ms, QTc 440 ms", "heparin 5000 units", "Mesalazine MR 2.4 g"],
+)  # fmt: skip
 def test_what_no_rule_hides(text):
     assert masked(text, Rules().find(text, {})) == text
 

@@ -34,6 +34,24 @@ def test_feedback_is_kept_and_the_last_word_counts(client, folder):
     assert Desk(folder).judgements() == []
 
 
+def test_ones_own_judgements_of_a_query_come_back(client, tokens, trail):
+    anna, bert = (client.with_token(tokens(name=name)) for name in ("anna", "bert"))
+    for document, answers in (("a1", True), ("a2", False), ("b1", True)):
+        judge(anna, document, answers)
+    judge(anna, "a1", True, query="gout")
+    judge(anna, "b1", None)
+    given = anna.post("/api/feedback/given", json={"query": "lasix dose"}).json()["given"]
+    assert sorted((one["document"], one["begin"], one["end"], one["answers"]) for one in given) == [
+        ("a1", 0, 10, True), ("a2", 0, 10, False)
+    ]  # fmt: skip
+    assert (trail()[-1]["query"], set(trail()[-1]["documents"])) == ({"query": "lasix dose"}, {"a1", "a2"})
+    assert bert.post("/api/feedback/given", json={"query": "lasix dose"}).json() == {"given": []}
+    client.server.library.remove("a1")
+    given = anna.post("/api/feedback/given", json={"query": "lasix dose"}).json()["given"]
+    assert [one["document"] for one in given] == ["a2"]
+    problem(anna.post("/api/feedback/given", json={}), 422)
+
+
 def test_feedback_on_nothing(client):
     problem(judge(client, "none", True), 404)
     problem(judge(client, "a2", True, end=10_000), 422)

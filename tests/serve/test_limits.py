@@ -10,7 +10,7 @@ from served import Client, problem
 
 from capr.serve.limits import Rate, WrongTokens, body
 from capr.serve.problems import ProblemError
-from capr.serve.replies import PROBLEM
+from capr.serve.replies import PROBLEMS
 from capr.serve.work import Work
 
 
@@ -27,7 +27,8 @@ def test_a_body_that_is_too_large(serve):
     assert "1,000 bytes" in told["detail"]
     assert (told["title"], told["type"]) == ("Content Too Large", "urn:capr:problem:content-too-large")
     told = problem(client.post("/api/search", json={}), 422)
-    assert (told["title"], told["type"]) == (PROBLEM["title"], PROBLEM["type"])  # as it is described
+    described = PROBLEMS[422]["content"]["application/problem+json"]["example"]
+    assert (told["title"], told["type"]) == (described["title"], described["type"])
     pieces = (b"x" * 100 for _ in range(100))
     problem(client.post("/api/search", content=pieces, headers={"content-type": "application/json"}), 413)
     problem(client.post("/api/documents", content=b"x" * 5001, headers={"content-type": "application/json"}), 413)

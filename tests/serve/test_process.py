@@ -102,6 +102,19 @@ def test_it_starts_answers_and_stops(folder):
         assert "Traceback" not in server.stderr.read()
 
 
+def test_head_is_get_without_a_body(folder):
+    with running(folder) as server:
+        for path in ("/", "/health", "/ready", "/page/main.js"):
+            status, headers, content = ask(server.port, "GET", path)
+            with socket.create_connection(("127.0.0.1", server.port), 30) as raw:
+                raw.sendall(f"HEAD {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n".encode())
+                head, _, rest = b"".join(iter(partial(raw.recv, 65536), b"")).partition(b"\r\n\r\n")
+            assert head.startswith(b"HTTP/1.1 200")
+            assert f"content-length: {len(content)}".encode() in head.lower()
+            assert f"content-type: {headers['content-type']}".encode() in head.lower()
+            assert (status, rest) == (200, b"")
+
+
 def test_the_command(folder):
     command = [
         sys.executable,

@@ -199,7 +199,8 @@ def test_nothing_that_a_request_holds_widens_what_it_may_see(part):
         assert set(part.documents_of("plan lasix sarcoidosis weigh", filters=filters, k=50)) <= {"a1", "a2"}
     headers = {"X-Patient": "B", "X-Forwarded-User": "whole"}
     assert part.get("/api/documents/b1", headers=headers).status_code == 404
-    assert part.get("/api/documents/b1?token=x&patient=B").status_code == 404
+    for id in ("a1", "b1", "none"):
+        assert part.get(f"/api/documents/{id}?token=x&patient=B").status_code == 422
 
 
 def test_a_document_that_is_moved_out_of_sight(client, tokens, part, folder):

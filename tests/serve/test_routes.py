@@ -1,6 +1,7 @@
 """Each route gives what the library gives."""
 
 import csv
+import gzip
 import io
 import json
 from pathlib import Path
@@ -80,6 +81,26 @@ def test_the_list_of_documents(client):
     assert "text" not in found["documents"][0]
     assert client.get("/api/documents?patient=A&type=Note").json()["documents"][0]["id"] == "a2"
     assert client.get("/api/documents?patient=A&patient=C").json()["total"] == 3
+
+
+def test_documents_that_have_a_section_are_as_many_as_are_counted(client):
+    for aspect in ("plan", "Family History", "allergies"):
+        found = client.get("/api/documents", params={"aspect": aspect}).json()
+        counted = client.post("/api/facets", json={"filters": {"aspect": aspect}}).json()
+        assert found["total"] == len(found["documents"]) == counted["documents"]
+    found = client.get("/api/documents?aspect=plan&patient=A").json()
+    assert [one["id"] for one in found["documents"]] == ["a1", "a2"]
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [("/api/documents?section=plan", "section"), ("/api/documents?patient=A&ward=Seven", "ward"),
+     ("/api/patients?type=Note", "type"), ("/api/documents/a1?patient=B", "patient"), ("/api/stats?patient=A", "patient")],
+)  # fmt: skip
+def test_a_filter_that_is_not_known_is_not_dropped(client, path, name):
+    told = problem(client.get(path), 422)
+    assert [one["field"] for one in told["errors"]] == [f"query.{name}"]
+    assert "not known here" in told["detail"]
 
 
 def test_a_document(client):
@@ -200,6 +221,29 @@ def test_health_readiness_and_metrics(client):
     assert "none" not in text
 
 
+def test_a_counter_of_millions_is_exact(tmp_path):
+    metrics = Metrics(None, {"capr_resident_bytes": lambda: 1_234_567_890.0})
+    metrics.count("capr_refused_total", 12_345_678)
+    metrics.count("capr_refused_total")
+    metrics.request("/health", "GET", 200, 1_234_567.0625)
+    text = metrics.text()
+    assert "capr_refused_total 12345679\n" in text
+    assert "capr_resident_bytes 1234567890\n" in text
+    assert 'capr_request_seconds_sum{method="GET",route="/health"} 1234567.0625\n' in text
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [("PUT", "/api/documents", "GET, POST"), ("POST", "/api/documents/a1", "GET, DELETE"), ("GET", "/api/search", "POST"),
+     ("DELETE", "/health", "GET, HEAD"), ("POST", "/", "GET, HEAD"), ("HEAD", "/api/stats", "GET"),
+     ("POST", "/api/saved/x", "DELETE"), ("FOO", "/api/feedback", "POST")],
+)  # fmt: skip
+def test_what_cannot_be_done_says_what_can(client, method, path, allowed):
+    reply = client.request(method, path)
+    assert reply.status_code == 405
+    assert reply.headers["allow"] == allowed
+
+
 def test_metrics_that_cannot_be_left_for_others_are_told_all_the_same(tmp_path, caplog):
     metrics = Metrics(tmp_path / "gone", {})
     metrics.count("capr_wrong_tokens_total")
@@ -224,10 +268,7 @@ def test_the_description_has_examples(client):
         assert operation["summary"]
         assert good, (path, method)
         for reply in good:
-            for media, content in reply.get("content", {}).items():
-                assert media in ("application/gzip", "text/csv") or "example" in content or path.endswith("export"), (
-                    path
-                )
+            assert all("example" in content for content in reply.get("content", {}).values()), (path, method)
         if path.startswith("/api"):
             assert {"401", "403", "422", "429", "503"} <= operation["responses"].keys()
             assert operation["security"]
@@ -235,3 +276,54 @@ def test_the_description_has_examples(client):
     assert all(
         bodies[name]["examples"] for name in ("SearchBody", "AskBody", "FacetsBody", "SavedBody", "FeedbackBody")
     )
+
+
+def test_every_reference_of_the_description_leads_somewhere(client):
+    document = client.get("/api/openapi.json").json()
+    found = list(references(document))
+    assert "#/components/schemas/SearchBody" in found
+    for reference in found:
+        target = document
+        for name in reference.removeprefix("#/").split("/"):
+            target = target[name]
+        assert target
+    body = document["paths"]["/api/documents"]["post"]["requestBody"]["content"]["application/json"]["schema"]
+    assert body["properties"]["documents"]["items"]["required"] == ["id", "text"]
+
+
+def references(part):
+    for name, value in part.items() if isinstance(part, dict) else enumerate(part):
+        if name == "$ref":
+            yield value
+        elif isinstance(value, dict | list):
+            yield from references(value)
+
+
+def test_the_example_of_a_problem_is_about_it(client):
+    examples = {}
+    for methods in client.get("/api/openapi.json").json()["paths"].values():
+        for operation in methods.values():
+            for status, reply in operation["responses"].items():
+                if "application/problem+json" in reply.get("content", {}):
+                    examples[int(status)] = reply["content"]["application/problem+json"]["example"]
+    assert {status: one["status"] for status, one in examples.items()} == {status: status for status in examples}
+    assert {status: one["title"] for status, one in examples.items()} == {
+        401: "Unauthorized", 403: "Forbidden", 404: "Not Found", 408: "Request Timeout", 409: "Conflict",
+        413: "Content Too Large", 422: "Unprocessable Content", 429: "Too Many Requests", 503: "Service Unavailable",
+    }  # fmt: skip
+    assert len({one["type"] for one in examples.values()}) == len({one["detail"] for one in examples.values()}) == 9
+
+
+def test_the_examples_of_exports_are_what_they_look_like(client):
+    paths = client.get("/api/openapi.json").json()["paths"]
+    files = paths["/api/export"]["post"]["responses"]["200"]["content"]
+    mine = client.post("/api/export", json={"query": "lasix"}).content.decode("utf-8-sig")
+    assert files["text/csv"]["example"].split("\r\n")[0] == mine.split("\r\n")[0]
+    mine = client.post("/api/export", json={"query": "lasix", "format": "json"}).json()
+    assert files["application/json"]["example"].keys() == mine.keys()
+    client.post("/api/feedback", json={"query": "lasix", "document": "a2", "begin": 0, "end": 24, "answers": True})
+    mine = gzip.decompress(client.get("/api/feedback/export").content).decode().splitlines()
+    theirs = paths["/api/feedback/export"]["get"]["responses"]["200"]["content"]["application/gzip"]["example"]
+    for line, example in zip(mine, theirs.splitlines(), strict=True):
+        ((kind, one),), ((as_kind, other),) = json.loads(line).items(), json.loads(example).items()
+        assert (kind, one.keys()) == (as_kind, other.keys())

@@ -43,9 +43,14 @@ def _line(entry: dict[str, Any]) -> str:
         return f"{entry['damaged']} is damaged and cannot be read"
     told = [f"{name}={value!r}" for name, value in entry.get("query", {}).items()]
     told += [f"{name}={value}" for name, value in entry.get("filters", {}).items()]
-    documents = entry.get("documents", [])
-    more = f" and {len(documents) - SHOWN} more" if len(documents) > SHOWN else ""
-    shown = f"-> {', '.join(documents[:SHOWN])}{more}" if documents else ""
+    told += [f"job={entry['job']}"] if "job" in entry else []
+    told += [f"asked for {_some(entry['asked'])}"] if entry.get("asked") else []
+    told += [f"-> {_some(entry['documents'])}"] if entry.get("documents") else []
     who = entry.get("who") or "nobody"
-    place = f"{entry.get('method', '')} {entry.get('route', '')}"
-    return "  ".join(filter(None, (str(entry.get("time", "")), who, place, str(entry.get("status", "")), *told, shown)))
+    place = f"{entry.get('method', '')} {entry.get('path') or entry.get('route', '')}".strip()
+    return "  ".join(filter(None, (str(entry.get("time", "")), who, place, str(entry.get("status", "")), *told)))
+
+
+def _some(ids: list[str]) -> str:
+    more = f" and {len(ids) - SHOWN} more" if len(ids) > SHOWN else ""
+    return f"{', '.join(ids[:SHOWN])}{more}"

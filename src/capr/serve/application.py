@@ -10,6 +10,7 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.routing import BaseRoute, Match
 
 import capr
 from capr.documents import CaprError
@@ -63,7 +64,21 @@ def application(settings: Settings, library: Library | None = None) -> Gate:
 
 
 async def _problem(request: Request, error: Exception) -> Response:
-    return _as_problem(error).response(request.scope["path"])
+    problem = _as_problem(error)
+    response = problem.response(request.scope["path"])
+    if problem.status == 405:
+        response.headers["Allow"] = ", ".join(_methods(request))
+    return response
+
+
+def _methods(request: Request) -> list[str]:
+    """What can be done with what is at the address of a request."""
+    known = ("GET", "HEAD", "POST", "DELETE")
+    return [name for name in known if any(_fits(route, request, name) for route in request.app.router.routes)]
+
+
+def _fits(route: BaseRoute, request: Request, method: str) -> bool:
+    return route.matches({**request.scope, "method": method})[0] is Match.FULL
 
 
 def _as_problem(error: Exception) -> ProblemError:

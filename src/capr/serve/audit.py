@@ -17,7 +17,7 @@ import secrets
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from queue import SimpleQueue
@@ -39,13 +39,20 @@ class Record:
         query: what was asked, as it was given.
         filters: with which.
         documents: the ids of all documents of which something was shown, or that were changed.
+        asked: the ids of documents that were asked for, or sent, of which nothing was shown or changed by this.
         more: whatever else says what was done.
     """
 
     query: Mapping[str, str] = field(default_factory=dict)
     filters: Mapping[str, Any] = field(default_factory=dict)
     documents: Sequence[str] = ()
+    asked: Sequence[str] = ()
     more: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def refused(self) -> Record:
+        """The same of a request that was not served: what it asked for was not shown."""
+        return replace(self, documents=(), asked=[*self.asked, *self.documents])
 
 
 class Audit:
@@ -70,6 +77,7 @@ class Audit:
         except OSError as error:
             fix = "give this user the right to write there, or name another folder with --audit"
             raise CaprError(f"the audit trail {folder} cannot be written ({error.strerror}). Fix: {fix}.") from error
+        self._appending = threading.Lock()  # the lock of the file is one for all threads
         self._lines: SimpleQueue[tuple[bytes, asyncio.Future[None]] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._write_all, name="capr-audit", daemon=True)
         self._thread.start()
@@ -82,7 +90,9 @@ class Audit:
                 name: "hmac-sha256:" + hmac.new(self._key, text.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
                 for name, text in query.items()
             }
-        said = {"query": query, "filters": record.filters, "documents": list(record.documents)}
+        said = {
+            "query": query, "filters": record.filters, "documents": list(record.documents), "asked": list(record.asked)
+        }  # fmt: skip
         told = {**known, **{name: value for name, value in said.items() if value}, **record.more}
         return json.dumps(told, ensure_ascii=False, default=str).encode("utf-8", "replace") + b"\n"
 
@@ -121,27 +131,31 @@ class Audit:
 
     def append(self, lines: bytes) -> None:
         """Writes lines, and waits until they are on disk. One process at a time, so that none is torn or lost."""
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
-        try:
-            file = self.folder / FILE
-            self._rotate(file)
-            there = file.exists()
-            descriptor = os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+        with self._appending:
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
             try:
-                size = os.fstat(descriptor).st_size
-                if size and os.pread(descriptor, 1, size - 1) != b"\n":
-                    lines = b"\n" + lines  # a process was killed, or a disk was full, in the middle of a line
-                written = os.write(descriptor, lines)
-                if written < len(lines):
-                    os.ftruncate(descriptor, size)
-                    raise OSError(28, "no space left for the audit trail")
-                os.fsync(descriptor)
+                self._append(lines)
             finally:
-                os.close(descriptor)
-            if not there:
-                _sync_folder(self.folder)
+                fcntl.flock(self._lock, fcntl.LOCK_UN)
+
+    def _append(self, lines: bytes) -> None:
+        file = self.folder / FILE
+        self._rotate(file)
+        there = file.exists()
+        descriptor = os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
+        try:
+            size = os.fstat(descriptor).st_size
+            if size and os.pread(descriptor, 1, size - 1) != b"\n":
+                lines = b"\n" + lines  # a process was killed, or a disk was full, in the middle of a line
+            written = os.write(descriptor, lines)
+            if written < len(lines):
+                os.ftruncate(descriptor, size)
+                raise OSError(28, "no space left for the audit trail")
+            os.fsync(descriptor)
         finally:
-            fcntl.flock(self._lock, fcntl.LOCK_UN)
+            os.close(descriptor)
+        if not there:
+            _sync_folder(self.folder)
 
     def _rotate(self, file: Path) -> None:
         try:

@@ -204,6 +204,14 @@ class SavedBody(Body):
     address: str = Field(max_length=10_000, description="The state of the page, as it stands after the #.")
 
 
+class GivenBody(QueryBody):
+    """The query of which one's own judgements are wanted."""
+
+    model_config = ConfigDict(
+        extra="forbid", json_schema_extra={"examples": [{"query": "Why was spironolactone stopped?"}]}
+    )
+
+
 class FeedbackBody(QueryBody):
     """Whether a passage answers a query."""
 

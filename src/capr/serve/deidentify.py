@@ -15,23 +15,36 @@ from typing import Any, Protocol
 from capr.documents import CaprError, Span
 
 HIDDEN = "█"
-MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Sept|Oct|Nov|Dec)[a-z]*\.?"
-NAME = r"[A-ZÀ-Ý][\w'’-]+"
+MONTH = (
+    r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|(?-i:May|MAY)|June?|July?|Aug(?:ust)?|Sept?(?:ember)?"
+    r"|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)(?![a-z])\.?"
+)
+DAY = r"\d{1,2}(?:st|nd|rd|th)?"
+# MR and MS in capitals are also a scan and a disease, and DR a kind of tablet: only with a dot are they titles.
+TITLE = r"(?:(?:Drs?|Mrs?|Ms|Mx|Miss|Prof(?:essor)?|MRS|DRS|PROF|(?<!NOT )(?<!TO )MISS)\b\.?|(?:DR|MR|MS)\.)"
+PARTICLE = r"(?:(?:van|von|zu|der|den|ter|ten|de|del|della|di|da|dos|du|la|le|el|al|bin|ibn|st\.?)[ ]+)"
+INITIAL = r"(?:[A-Z]\b\.?[ ]*)"
+NAME = rf"{PARTICLE}{{0,3}}[A-ZÀ-ÖØ-ÞĀ-Ž][\w'’-]+"
 RULES = tuple(
     re.compile(pattern)
     for pattern in (
-        r"\b\d{4}-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2})?)?\b",  # 2024-03-18
+        r"\b\d{4}([-/.])\d{1,2}\1\d{1,2}(?:[T ]\d{2}:\d{2}(?::\d{2})?)?\b",  # 2024-03-18, 2024/3/18
+        r"\b(?:19|2[01])\d{2}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?:T?\d{4}(?:\d{2})?)?\b",  # 20240318
         r"\b\d{1,2}([/.-])\d{1,2}\1(?:\d{4}|\d{2})\b",  # 3/18/2024, 18.3.24
-        rf"(?i)\b\d{{1,2}}(?:st|nd|rd|th)?\.?[ ]+{MONTH},?(?:[ ]+\d{{4}})?\b",  # 18 March 2024
-        rf"(?i)\b{MONTH}[ ]+\d{{1,2}}(?:st|nd|rd|th)?(?:,?[ ]+\d{{4}})?\b",  # March 18, 2024
-        rf"(?i)\b{MONTH},?[ ]+\d{{4}}\b",  # March 2024
+        rf"(?i)\b\d{{1,2}}([/.-]?){MONTH}(?:\1(?:\d{{4}}|\d{{2}}))?\b",  # 18-Mar-2024
+        rf"(?i)\b{DAY}\.?(?:[ ]+of)?[ ]+{MONTH},?(?:[ ]+\d{{4}})?\b",  # 18 March 2024
+        rf"(?i)\b{MONTH}[ -]+{DAY}(?:,?[ -]+\d{{4}})?\b",  # March 18, 2024
+        rf"(?i)\b{MONTH},?[ /-]+\d{{4}}\b",  # March 2024
         r"(?<![\w.])(?:\+?\d{1,3}[ .-]?)?(?:\(\d{3}\)[ ]?|\d{3}[ .-])\d{3}[ .-]\d{4}\b",  # (617) 555-0134
+        r"(?<![\w.])\+?1?[2-9]\d{2}[2-9]\d{6}\b",  # 6175550134
         r"(?<![\w.])\+\d[\d ]{7,15}\d\b",  # +44 20 7946 0958
+        r"(?<![\w.])0(?:\d{9,10}|\d{2,4}[ /-]\d{6,8})\b",  # 0171 1234567
+        r"(?<![\w.])0(?:\d{2}[ -]\d{4}[ -]\d{4}|\d{3,4}[ -]\d{3}[ -]\d{3,4})\b",  # 020 7946 0958
         r"\b\d{3}-\d{2}-\d{4}\b",  # a social security number
         r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b",
         r"(?i)\b(?:MRN|medical record(?: number| no\.?)?|record number|patient id|account(?: number)?|acct)\b"
         r"\s*(?:(?:[:#.]|no)\s*)*[A-Z]{0,3}-?\d[\d-]{3,}",
-        rf"\b(?:Drs?|Mr|Mrs|Ms|Prof)\.?[ ]+{NAME}(?:[ ]+{NAME})?",
+        rf"\b{TITLE}[ ]{{0,3}}\n?[ ]{{0,3}}{INITIAL}{{0,3}}{NAME}(?:[ ]+{INITIAL}?{NAME})?",
     )
 )
 NAMES = re.compile(

@@ -23,6 +23,7 @@ FILE, LOCK = "desk.db", "desk.lock"
 PROBLEMS = 100  # of a job that are kept
 KEPT = 1000  # jobs
 SAVED = 500  # searches of one holder
+SHOWN = 1000  # judgements of one query
 JUDGED = " AND ".join(f"{name} = ?" for name in ("who", "query", "entity", "aspect", "document", "begin", "end"))
 NO_LIMIT = 2**62
 ENDED = ("done", "failed", "interrupted")
@@ -207,6 +208,14 @@ class Desk:
                 fact = f"there are {most:,} judgements of this token already, and no more are kept"
                 fix = "take some back (answers: null), or ask whoever runs the server for more (capr serve --feedback)"
                 raise ProblemError(409, fact, fix)
+
+    def judged(self, who: str, asked: Mapping[str, str]) -> list[Judgement]:
+        """What a holder has said of the passages of one query, the latest first."""
+        with self._open() as database:
+            query = "SELECT * FROM feedback WHERE who = ? AND query = ? AND entity = ? AND aspect = ?"
+            values = (who, *(asked.get(name, "") for name in ("query", "entity", "aspect")), SHOWN)
+            rows = database.execute(f"{query} ORDER BY made DESC, rowid DESC LIMIT ?", values).fetchall()
+        return [Judgement(*row) for row in rows]
 
     def judgements(self) -> list[Judgement]:
         """All feedback, in the order in which it was given."""

@@ -17,7 +17,7 @@ from capr.search import Library
 from capr.serve.access import Caller
 from capr.serve.audit import Record
 from capr.serve.masking import Masking
-from capr.serve.problems import ProblemError
+from capr.serve.problems import ProblemError, invalid
 from capr.serve.server import Server
 
 KEY = "capr.exchange"  # in the scope of a request
@@ -74,6 +74,7 @@ def needs(role: str) -> Callable[..., Awaitable[Exchange]]:
 
     async def exchange(request: Request, _: Annotated[Any, Depends(bearer)] = None) -> Exchange:
         found: Exchange = request.scope[KEY]
+        _check_names(request)
         if not found.caller.may(role):
             fact = (
                 f"this needs the role {role}, and the token of {found.caller.name!r} has the role {found.caller.role}"
@@ -86,6 +87,15 @@ def needs(role: str) -> Callable[..., Awaitable[Exchange]]:
 
     exchange.role = role  # type: ignore[attr-defined]
     return exchange
+
+
+def _check_names(request: Request) -> None:
+    """422 for what stands after the ? of an address and means nothing there, so that no filter is dropped silently."""
+    known = [field.alias for field in request.scope["route"].dependant.query_params]
+    told = f"it is not known here; {', '.join(known) or 'nothing'} is"
+    wrong = [{"loc": ("query", name), "msg": told} for name in request.query_params if name not in known]
+    if wrong:
+        raise invalid(wrong)
 
 
 Reader = Annotated[Exchange, Depends(needs("reader"))]

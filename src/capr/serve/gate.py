@@ -26,6 +26,8 @@ from capr.serve.server import Server
 log = logging.getLogger("capr")
 OPEN = ("/", "/health", "/ready")  # and the files of the page: nothing of the library is in any of them
 PAGE, API = "/page/", "/api"
+OTHER = "other"  # what no route is for, or was refused before one was looked for
+LONGEST = 1000  # characters of a path that are told
 UPLOAD = "/api/documents"
 METHODS = ("GET", "POST", "DELETE", "HEAD", "OPTIONS")  # that are counted by name: a client may call one anything
 POLICY = (
@@ -112,9 +114,9 @@ class Passage:
     @property
     def _label(self) -> str:
         """The route, not the path: that may have an id in it."""
-        found = str(getattr(self._scope.get("route"), "path", "other"))
+        found = str(getattr(self._scope.get("route"), "path", OTHER))
         api = self._scope["path"].startswith(API) and not found.startswith(API)
-        return f"{API}{found}" if api and found != "other" else found
+        return f"{API}{found}" if api and found != OTHER else found
 
     async def _in(self, receive: Receive) -> Receive:
         server, scope = self._server, self._scope
@@ -148,14 +150,17 @@ class Passage:
         if is_open(self._scope["path"]) or self._status == 429:
             return True
         audit, found = self._server.audit, self._exchange
+        record = found.record if found else Record()
+        tried = {"path": self._scope["path"][:LONGEST]} if self._label == OTHER else {}
         line = audit.line(
-            found.record if found else Record(),
+            record if self._status < 400 else record.refused,
             time=datetime.now(UTC).isoformat(timespec="milliseconds"),
             who=found.caller.name if found else "",
             token=found.caller.id if found else "",
             address=address(self._scope),
             method=self._scope["method"],
             route=self._label,
+            **tried,
             status=self._status,
             seconds=round(time.perf_counter() - self._begun, 4),
         )

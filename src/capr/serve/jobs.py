@@ -42,11 +42,19 @@ class Jobs:
         desk: where jobs are known.
         unpacked: bytes that the gzip files of a job may unpack to; any number if not given.
         longest: characters of a document in a file; any number if not given.
+        trace: told of each job the ids of documents that it has just kept.
     """
 
-    def __init__(self, library: Library, desk: Desk, unpacked: int | None = None, longest: int | None = None) -> None:
+    def __init__(
+        self,
+        library: Library,
+        desk: Desk,
+        unpacked: int | None = None,
+        longest: int | None = None,
+        trace: Callable[[Job, Sequence[str]], None] = lambda *_: None,
+    ) -> None:
         self._library, self._desk, self._folder = library, desk, library.path / FOLDER
-        self._unpacked, self._longest = unpacked, longest
+        self._unpacked, self._longest, self._trace = unpacked, longest, trace
         self._wanted, self._stopping, self._hurrying = threading.Event(), threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._work, name="capr-jobs", daemon=True)
         self._thread.start()
@@ -156,6 +164,7 @@ class Jobs:
         def kept(ids: Sequence[str]) -> None:
             nonlocal done
             done += len(ids)
+            self._trace(job, ids)
             self._desk.tell(job.id, done=done, problems=problems, more_problems=max(0, count - PROBLEMS))
             if self._hurrying.is_set():
                 raise StoppedError

@@ -93,7 +93,7 @@ class Metrics:
             samples = sorted(sample for sample in total if _family(sample) == name)
             if samples:
                 lines += [f"# HELP {name} {told}", f"# TYPE {name} {kind}"]
-                lines += [f"{sample} {total[sample]:g}" for sample in samples]
+                lines += [f"{sample} {_number(total[sample])}" for sample in samples]
         return "\n".join(lines) + "\n"
 
 
@@ -104,6 +104,11 @@ def resident() -> float:
     except (OSError, IndexError, ValueError):
         return 0.0
     return float(pages * os.sysconf("SC_PAGE_SIZE"))
+
+
+def _number(value: float) -> str:
+    """Every digit, so that a counter of millions still grows by one."""
+    return str(int(value)) if value.is_integer() else repr(value)
 
 
 def _sample(name: str, labels: Mapping[str, str]) -> str:

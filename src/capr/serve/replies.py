@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from capr.serve.bodies import DocumentsBody
+from capr.serve.problems import MEDIA, NOT_THERE, ProblemError
 
 Responses = dict[int | str, dict[str, Any]]
 JSON = "application/json"
@@ -25,14 +26,6 @@ JOB_EXAMPLE = {
     "job": "5f1d0c8e2a7b9c34", "state": "running", "made": "2024-03-18T09:30:00Z", "done": 256, "total": 1000,
     "added": 0, "replaced": 0, "unchanged": 0, "problems": [], "more_problems": 0,
 }  # fmt: skip
-PROBLEM = {
-    "type": "urn:capr:problem:unprocessable-content",
-    "title": "Unprocessable Content",
-    "status": 422,
-    "detail": "there is no question",
-    "fix": "write one, in plain words",
-    "instance": "/api/ask",
-}
 
 
 def given(told: str, example: Any, status: int = 200, media: str = JSON) -> Responses:
@@ -41,41 +34,57 @@ def given(told: str, example: Any, status: int = 200, media: str = JSON) -> Resp
     return {status: {"description": told, "content": {media: {"schema": schema, "example": example}}}}
 
 
-def _problem(told: str, status: int) -> dict[str, Any]:
+def _problem(told: str, instance: str, problem: ProblemError) -> dict[str, Any]:
     names = ("type", "title", "detail", "fix", "instance")
     schema = {
         "type": "object",
         "properties": {**{name: {"type": "string"} for name in names}, "status": {"type": "integer"}},
         "required": [*names, "status"],
     }
-    content = {"schema": schema, "example": {**PROBLEM, "status": status}}
-    return {"description": told, "content": {"application/problem+json": content}}
+    return {"description": told, "content": {MEDIA: {"schema": schema, "example": problem.as_json(instance)}}}
 
 
+EXAMPLES = {
+    401: ("There is no token, or one that is not valid.",
+          "/api/search", "there is no token", "send one as Authorization: Bearer capr_..."),
+    403: ("The role of the token is not enough, or a page of another site asks.",
+          "/api/documents", "this needs the role writer, and the token of 'ward 3' has the role reader",
+          "use a token of a writer (capr token create --role writer)"),
+    404: ("There is no such thing, or it may not be seen with this token.", "/api/documents/p99", *NOT_THERE),
+    408: ("The request came too slowly.",
+          "/api/documents", "the request did not arrive within 30 seconds", "send it faster, or in several requests"),
+    409: ("Somebody else is changing the library, or no more feedback of this token is kept.",
+          "/api/feedback", "there are 100,000 judgements of this token already, and no more are kept",
+          "take some back (answers: null)"),
+    413: ("The request is too large.",
+          "/api/search", "the request has more than 1,000,000 bytes", "send less, or in several requests"),
+    422: ("The request was not understood; all that is wrong is named at once.",
+          "/api/ask", "there is no question", "write one, in plain words"),
+    429: ("Too many requests; Retry-After says how long to wait.",
+          "/api/search", "there were more than 50 requests a second for too long",
+          "wait as long as Retry-After says, and ask less often"),
+    503: ("Too much to do, or a model is missing; Retry-After says when to try again.",
+          "/api/search", "the server is busy: 64 requests are waiting already", "try again in a moment"),
+}  # fmt: skip
 PROBLEMS: Responses = {
-    status: _problem(told, status)
-    for status, told in {
-        401: "There is no token, or one that is not valid.",
-        403: "The role of the token is not enough, or a page of another site asks.",
-        404: "There is no such thing, or it may not be seen with this token.",
-        408: "The request came too slowly.",
-        409: "Somebody else is changing the library, or no more feedback of this token is kept.",
-        413: "The request is too large.",
-        422: "The request was not understood; all that is wrong is named at once.",
-        429: "Too many requests; Retry-After says how long to wait.",
-        503: "Too much to do, or a model is missing; Retry-After says when to try again.",
-    }.items()
+    status: _problem(told, instance, ProblemError(status, fact, fix))
+    for status, (told, instance, fact, fix) in EXAMPLES.items()
 }
 
 RESULTS = given(
     "The hits, best first, and how the query was understood.",
     {"took": 0.021, "mode": "hybrid", "expanded": {"MI": ["heart attack"]}, "notices": [], "hits": [HIT]},
 )
-FILE: Responses = {
-    200: {
-        "description": "The file.",
-        "content": {"text/csv": {"schema": {"type": "string"}}, JSON: {"schema": {"type": "object"}}},
-    }
+CITATION = "Discharge summary, Discharge summary, p01, 2024-03-18, p01-2024-03-18-discharge [120, 164)"
+ROWS = (
+    "rank,document,begin,end,patient,date,type,title,heading,score,text,citation\r\n"
+    "1,p01-2024-03-18-discharge,120,164,p01,2024-03-18,Discharge summary,Discharge summary,FAMILY HISTORY,0.93,"
+    f'Father had an MI at 58.,"{CITATION}"\r\n'
+)
+FILE = given("The file.", ROWS, media="text/csv")
+FILE[200]["content"][JSON] = {
+    "schema": {"type": "object"},
+    "example": {**RESULTS[200]["content"][JSON]["example"], "hits": [{**HIT, "citation": CITATION}]},
 }
 ANSWERS = given(
     "The answers, best first, those included that are too unsure to be one; `found` says whether there is one.",
@@ -140,8 +149,19 @@ SAVED_EXAMPLE = {
 SAVED = given("Saved searches.", {"saved": [SAVED_EXAMPLE]})
 SAVED_ONE = given("What was saved.", SAVED_EXAMPLE, 201)
 NOTHING: Responses = {204: {"description": "It is removed."}}
+GIVEN = given(
+    "What was said, the latest first.",
+    {"given": [{"document": "p01-2024-03-18-discharge", "begin": 120, "end": 164, "answers": True}]},
+)
 JUDGED = given("It is kept.", {"answers": True}, 201)
-PAIRS: Responses = {200: {"description": "A file for capr train.", "content": {"application/gzip": {}}}}
+LINES = (
+    '{"text": {"document": "n1", "title": "", "heading": "PLAN", "text": "PLAN: Start aspirin.", '
+    '"entities": ["aspirin dose"], "aspects": ["feedback"]}}\n'
+    '{"draw": {"passage": 0, "entity": "aspirin dose", "aspect": "feedback", "questions": ["aspirin dose"], '
+    '"negatives": []}}\n'
+)
+PAIRS = given("A file for capr train: lines of JSON in gzip; the example is unpacked.", LINES, media="application/gzip")
+PAIRS[200]["content"]["application/gzip"]["schema"] = {"type": "string", "format": "binary"}
 JOB_MADE = given("The job that adds them.", {"job": "5f1d0c8e2a7b9c34"}, 202)
 JOB = given("The job.", JOB_EXAMPLE)
 EVENTS = given("Events.", 'data: {"job": "5f1d0c8e2a7b9c34", "state": "done"}', media="text/event-stream")
@@ -152,11 +172,13 @@ METRICS: Responses = {
     **given("Prometheus' text format.", "capr_workers 1", media="text/plain"),
     **{status: PROBLEMS[status] for status in (401, 403, 429)},
 }
+DOCUMENTS_SCHEMA = DocumentsBody.model_json_schema()
+DOCUMENTS_SCHEMA["properties"]["documents"]["items"] = DOCUMENTS_SCHEMA.pop("$defs")["DocumentBody"]
 UPLOAD: dict[str, Any] = {
     "requestBody": {
         "required": True,
         "content": {
-            JSON: {"schema": DocumentsBody.model_json_schema(ref_template="#/components/schemas/{model}")},
+            JSON: {"schema": DOCUMENTS_SCHEMA},
             "multipart/form-data": {
                 "schema": {
                     "type": "object",

@@ -6,17 +6,19 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from capr.annotate import Vocabulary
-from capr.documents import CaprError
+from capr.documents import CaprError, UnavailableError
 from capr.index import Grain
 from capr.search import Library
-from capr.serve.audit import Audit
+from capr.serve.access import LOCAL
+from capr.serve.audit import Audit, Record
 from capr.serve.deidentify import deidentifier
-from capr.serve.desk import Desk
+from capr.serve.desk import Desk, Job
 from capr.serve.jobs import Jobs
 from capr.serve.limits import Rate, WrongTokens
 from capr.serve.metrics import EVERY, Metrics, resident
@@ -80,7 +82,7 @@ class Server:
 
     async def start(self) -> None:
         """Begins to load the models, while requests are already taken."""
-        self.jobs = Jobs(self.library, self.desk, self.settings.unpacked, self.settings.upload)
+        self.jobs = Jobs(self.library, self.desk, self.settings.unpacked, self.settings.upload, self._trace)
         loop = asyncio.get_running_loop()
 
         def load() -> None:
@@ -91,6 +93,18 @@ class Server:
 
         threading.Thread(target=load, name="capr-load", daemon=True).start()
         self._counting = asyncio.create_task(self._count())
+
+    def _trace(self, job: Job, ids: Sequence[str]) -> None:
+        """Tells in the audit trail which documents a job has kept, and for whom."""
+        known = Tokens(self.library.path).all()  # of its own, since this is another thread
+        name = next((token.name for token in known if token.id == job.who), LOCAL.name)
+        now = datetime.now(UTC).isoformat(timespec="milliseconds")
+        record = Record(documents=ids, more={"job": job.id})
+        try:
+            self.audit.append(self.audit.line(record, time=now, who=name, token=job.who, route="job"))
+        except OSError as error:
+            fix = "make room on the disk, and send the documents again that are not there yet"
+            raise UnavailableError(f"the audit trail cannot be written ({error.strerror}). Fix: {fix}.") from error
 
     async def _count(self) -> None:
         """Tells the other workers what this one has counted, now and then."""

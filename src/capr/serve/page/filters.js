@@ -83,14 +83,15 @@ function values(name, facets, state) {
   const fill = (some) => list.replaceChildren(...some.map((one) => value(name, one, state)));
   const short = () => all.filter((one, at) => at < SHOWN || chosenIn(state[name], one.value));
   fill(unfolded.has(name) ? all : short());
+  const wider = more ? `Show ${all.length} of ${all.length + more}` : `Show all ${all.length}`;
   const toggle =
     all.length > SHOWN &&
     button(
-      unfolded.has(name) ? "Show fewer" : `Show all ${all.length + more}`,
+      unfolded.has(name) ? "Show fewer" : wider,
       () => {
         if (!unfolded.delete(name)) unfolded.add(name);
         fill(unfolded.has(name) ? all : short());
-        toggle.textContent = unfolded.has(name) ? "Show fewer" : `Show all ${all.length + more}`;
+        toggle.textContent = unfolded.has(name) ? "Show fewer" : wider;
       },
       { class: "link", "data-key": `all:${name}` },
     );
@@ -167,6 +168,7 @@ function dates(facets, state) {
       el("input", {
         type: "date",
         value: state[name],
+        "aria-invalid": turned(state) ? "true" : null,
         "data-key": `date:${name}`,
         onchange: (event) => go({ [name]: event.target.value, k: "" }),
       }),
@@ -177,8 +179,15 @@ function dates(facets, state) {
     el("legend", {}, "Date"),
     histogram(found, state, choose),
     el("div", { class: "days" }, day("from", "From"), day("to", "To")),
+    turned(state) && el("p", { class: "wrong", role: "alert" }, turned(state)),
     facets.undated > 0 && el("p", { class: "quiet" }, `${counted(facets.undated, "document")} without a date`),
   );
+}
+
+/** What is wrong with two days of which the first is the later one. */
+export function turned({ from, to }) {
+  if (!from || !to || from <= to) return "";
+  return `From (${from}) is after To (${to}), so that nothing passes. Exchange them, or remove one.`;
 }
 
 function hiding(state) {

@@ -149,13 +149,13 @@ function thumbs(hit) {
     const drawing = svg("svg", { viewBox: "0 0 18 18", "aria-hidden": "true" }, svg("path", { d: THUMB }));
     const look = {
       class: answers ? "thumb" : "thumb down",
-      "aria-pressed": "false",
+      "aria-pressed": String(hit.judged === answers),
       "aria-label": words,
       title: words,
     };
     return button(drawing, () => judge(answers), look);
   });
-  let said = null;
+  let said = hit.judged ?? null;
   const judge = async (opinion) => {
     const answers = opinion === said ? null : opinion; // the same again takes it back
     const place = { document: hit.document, begin: hit.begin, end: hit.end };

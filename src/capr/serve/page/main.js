@@ -62,7 +62,10 @@ byId("skip").addEventListener("click", (event) => {
   event.preventDefault(); // the fragment is the search
   byId("main").focus();
 });
-byId("home").addEventListener("click", () => byId("query").focus());
+byId("home").addEventListener("click", () => {
+  search.clear();
+  byId("query").focus();
+});
 addEventListener("hashchange", route);
 route();
 who.start();

@@ -4,11 +4,11 @@ import { Latest, get, post } from "./api.js";
 import { download } from "./citation.js";
 import { button, byId, counted, el } from "./dom.js";
 import { examples } from "./examples.js";
-import { chips, without } from "./filters.js";
+import { chips, turned, without } from "./filters.js";
 import { address, card, facts } from "./hit.js";
 import { sign } from "./marks.js";
 import { failure, say, skeleton, toast } from "./notices.js";
-import { MOST, PAGE, current, filters, go, hasFilters, hasQuery, parse, search, written } from "./state.js";
+import { PAGE, current, filters, go, hasFilters, hasQuery, mostHits, parse, query, search, written } from "./state.js";
 
 const view = byId("results");
 const latest = new Latest();
@@ -25,13 +25,25 @@ export async function show(state, { again = false } = {}) {
   shown = signature(state);
   if (!hasQuery(state)) return void (hasFilters(state) ? await browse(state) : teach());
   await load(
-    (signal) => post("api/search", search(state), { signal }),
+    async (signal) => {
+      const given = post("api/feedback/given", query(state), { signal }).catch(() => ({ given: [] })); // a help, no more
+      const found = await post("api/search", search(state), { signal });
+      return withJudgements(found, (await given).given);
+    },
     (found) => {
       render(found, state);
       if (grows) view.querySelectorAll(".hits > *")[before]?.querySelector("h3 a").focus({ preventScroll: true });
     },
     grows,
   );
+}
+
+/** The hits with what this person has said of them before. */
+function withJudgements(found, given) {
+  const place = ({ document, begin, end }) => JSON.stringify([document, begin, end]);
+  const known = new Map(given.map((one) => [place(one), one.answers]));
+  for (const hit of found.hits) for (const one of [hit, ...(hit.others ?? [])]) one.judged = known.get(place(one));
+  return found;
 }
 
 function teach() {
@@ -184,11 +196,11 @@ function legend() {
 function more(count, state) {
   const k = search(state).k;
   if (count < k) return null;
-  if (k >= MOST)
+  if (k >= mostHits())
     return el(
       "p",
       { class: "quiet" },
-      `These are the best ${MOST}. Narrow the search by filters to see others, or export.`,
+      `These are the best ${k}, as many as this server gives; an export has the same. Narrow the search by filters to see others.`,
     );
   return button("Show more", () => go({ k: String(k + PAGE) }, { replace: true }), { class: "more" });
 }
@@ -201,7 +213,7 @@ function nothing({ notices = [] }, state) {
       "div",
       { class: "state none" },
       el("h2", { tabindex: "-1" }, "No passage found"),
-      ...notices.map((notice) => el("p", { class: "notice" }, notice)),
+      ...[turned(state), ...notices].filter(Boolean).map((notice) => el("p", { class: "notice" }, notice)),
       el(
         "p",
         {},
@@ -227,7 +239,7 @@ async function browse(state) {
       const count = counted(total, "document");
       view.replaceChildren(
         el("div", { class: "results-head" }, el("h2", { tabindex: "-1" }, count)),
-        ...[chips(state)].filter(Boolean),
+        ...[chips(state), turned(state) && el("p", { class: "notice" }, turned(state))].filter(Boolean),
         el(
           "p",
           { class: "quiet" },

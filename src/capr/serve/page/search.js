@@ -23,13 +23,23 @@ export function start() {
   });
 }
 
-/** Shows what the address says. */
+let filled = null; // what of the address the boxes were filled with
+
+/** Shows what the address says; what somebody has typed since stays until the address asks for something else. */
 export function fill(state) {
+  const asked = JSON.stringify([state.q, state.entity, state.aspect]);
+  if (asked === filled) return;
+  filled = asked;
   boxes.query.value = state.q;
   boxes.entity.value = state.entity;
   boxes.aspect.value = state.aspect;
   if (state.entity || state.aspect) switchTo("pair");
   else if (state.q) switchTo("question");
+}
+
+/** Nothing is typed. */
+export function clear() {
+  for (const box of Object.values(boxes)) box.value = "";
 }
 
 const kind = () => form.elements.kind.value;

@@ -4,7 +4,10 @@
 export const LISTS = ["patient", "type", "section", "source", "without"]; // may be repeated
 const SINGLE = ["q", "entity", "aspect", "from", "to", "group", "k", "document", "at", "ask"];
 export const PAGE = 10; // hits
-export const MOST = 50; // hits, at most
+let most = 100; // hits, at most, until the server says how many
+
+/** How many hits a search can have, or shall have from now on. */
+export const mostHits = (allowed = most) => (most = allowed);
 
 export const EMPTY = Object.freeze({
   q: "",
@@ -73,6 +76,6 @@ export function filters(state) {
 
 /** The body of a search. */
 export function search(state) {
-  const k = Math.min(MOST, Math.max(PAGE, Number.parseInt(state.k, 10) || PAGE));
+  const k = Math.min(most, Math.max(PAGE, Number.parseInt(state.k, 10) || PAGE));
   return { ...query(state), k, filters: filters(state), without: state.without, group: state.group || null };
 }

@@ -1,7 +1,8 @@
 // Who is searching, and what the server can do for them.
 
 import { get, token } from "./api.js";
-import { byId } from "./dom.js";
+import { byId, el } from "./dom.js";
+import { mostHits } from "./state.js";
 
 const button = byId("account");
 let known = Promise.resolve(null);
@@ -10,8 +11,13 @@ let known = Promise.resolve(null);
 export function look() {
   known = get("api/me").catch(() => null); // whatever is wrong, the results say so
   known.then((me) => {
+    if (me?.limits) mostHits(me.limits.k);
     button.hidden = !me || me.open;
-    button.textContent = me ? `${me.name}: sign out` : "";
+    if (me) {
+      button.replaceChildren(el("span", { class: "name" }, me.name), ": sign out"); // a long name is cut, what it does not
+      button.title = `${me.name}: sign out`;
+      button.setAttribute("aria-label", button.title);
+    }
     byId("masked").hidden = !me?.features?.deidentified;
   });
 }

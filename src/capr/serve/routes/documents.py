@@ -33,9 +33,10 @@ async def documents(
     type: Values = [],  # noqa: B006
     source: Values = [],  # noqa: B006
     date: Values = [],  # noqa: B006
+    aspect: Values = [],  # noqa: B006
 ) -> Response:
-    """Documents in the order in which they were added, without their texts."""
-    given = {"patient": patient, "type": type, "source": source, "date": date}
+    """Documents in the order in which they were added, without their texts; of an aspect, those with such a section."""
+    given = {"patient": patient, "type": type, "source": source, "date": date, "aspect": aspect}
     filters = {name: values for name, values in given.items() if values}
     exchange.record.filters = filters
 

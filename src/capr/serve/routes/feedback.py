@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from fastapi import APIRouter
 from starlette.responses import Response
 
 from capr.documents import CaprError
 from capr.search import Library
-from capr.serve.bodies import FeedbackBody
+from capr.serve.bodies import FeedbackBody, GivenBody
 from capr.serve.exchange import Admin, Reader, reply
 from capr.serve.learning import pairs
 from capr.serve.masking import Masking
-from capr.serve.replies import JUDGED, PAIRS
+from capr.serve.replies import GIVEN, JUDGED, PAIRS
 
 router = APIRouter(prefix="/feedback", tags=["feedback"], default_response_class=Response)
 
@@ -35,6 +37,27 @@ async def judge(body: FeedbackBody, exchange: Reader) -> Response:
 
     await exchange.light(keep)
     return reply({"answers": body.answers}, 201)
+
+
+@router.post("/given", summary="What did I say of passages?", responses=GIVEN)
+async def given(body: GivenBody, exchange: Reader) -> Response:
+    """What the holder of the token has said of passages, for one query; of documents that are there."""
+    exchange.check(query=body.query, entity=body.entity, aspect=body.aspect)
+    exchange.record.query = body.told
+    desk, who = exchange.server.desk, exchange.caller.id
+
+    def said(library: Library, _: Masking) -> list[dict[str, Any]]:
+        found = desk.judged(who, body.told)
+        there = library.index.digests([one.document for one in found])
+        return [
+            {"document": one.document, "begin": one.begin, "end": one.end, "answers": bool(one.answers)}
+            for one in found
+            if one.document in there
+        ]
+
+    found = await exchange.light(said)
+    exchange.record.documents = list(dict.fromkeys(one["document"] for one in found))
+    return reply({"given": found})
 
 
 @router.get("/export", summary="Feedback as training pairs", responses=PAIRS)

@@ -13,12 +13,14 @@ from capr.serve.replies import ALIVE, METRICS, READY
 router = APIRouter(tags=["operations"], default_response_class=Response)
 
 
+@router.head("/health", include_in_schema=False)
 @router.get("/health", summary="Is it alive?", responses=ALIVE)
 async def health() -> Response:
     """200 as long as the process answers."""
     return reply({"status": "alive"})
 
 
+@router.head("/ready", include_in_schema=False)
 @router.get("/ready", summary="Is it ready?", responses=READY)
 async def ready(request: Request) -> Response:
     """200 once the library is open and all models are loaded; 503 until then, and while the server stops."""

@@ -24,12 +24,14 @@ KINDS = {
 }
 
 
+@router.head("/")
 @router.get("/")
 async def index(request: Request) -> Response:
     """The page itself."""
     return _file("index.html", request)
 
 
+@router.head("/page/{name:path}")
 @router.get("/page/{name:path}")
 async def part(name: str, request: Request) -> Response:
     """What the page is made of."""

@@ -50,7 +50,7 @@ async def add(request: Request, exchange: Writer) -> Response:
         raise ProblemError(415, fact, "send application/json, or multipart/form-data with files")
     jobs, who = _jobs(exchange), exchange.caller.id
     job = await exchange.light(lambda *_: jobs.add(who, documents, files, replace))
-    exchange.record.documents = [one["id"] for one in documents]
+    exchange.record.asked = [one["id"] for one in documents]  # the job tells which of them it keeps
     exchange.record.more = {"job": job.id, "files": list(files), "replace": replace}
     return reply({"job": job.id}, 202)
 
