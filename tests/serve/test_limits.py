@@ -138,6 +138,12 @@ def test_the_rate_of_an_address(serve):
     assert [Client(client.app, "", "10.0.0.9").get("/health").status_code for _ in range(4)] == [200] * 3 + [429]
 
 
+def test_files_of_the_page_do_not_count_against_the_rate(serve):
+    client = Client(serve(rate=1, burst=3).app, "", "10.0.0.9")
+    assert {client.get("/page/main.js").status_code for _ in range(50)} == {200}
+    assert client.get("/health").status_code == 200
+
+
 def test_a_rate_recovers():
     clock = Clock()
     rate = Rate(2, 2, clock)

@@ -120,7 +120,8 @@ class Passage:
 
     async def _in(self, receive: Receive) -> Receive:
         server, scope = self._server, self._scope
-        server.rate.check(f"address {address(scope)}")
+        if not scope["path"].startswith(PAGE):  # the page has some forty files, which cost next to nothing
+            server.rate.check(f"address {address(scope)}")
         if is_open(scope["path"]):
             return receive
         who = caller(scope, server.tokens, server.wrong, server.settings.require_token)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 
@@ -40,12 +41,23 @@ async def part(name: str, request: Request) -> Response:
 
 def _file(name: str, request: Request) -> Response:
     """A file that is in the folder, under exactly that name: no path can lead out of it."""
-    found = {path.relative_to(FOLDER).as_posix(): path for path in FOLDER.rglob("*") if path.suffix in KINDS}
+    found = _files()
     if name not in found:
         raise ProblemError(404, "there is no such file of the page", "open the page at /")
-    content = found[name].read_bytes()
-    tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+    content, tag, kind = found[name]
     headers = {"ETag": tag, "Cache-Control": "no-cache"}
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)
-    return Response(content, headers=headers, media_type=KINDS[found[name].suffix])
+    return Response(content, headers=headers, media_type=kind)
+
+
+@cache
+def _files() -> dict[str, tuple[bytes, str, str]]:
+    """Of each file of the page, by its name: content, tag and kind."""
+    found = {}
+    for path in FOLDER.rglob("*"):
+        if path.suffix in KINDS:
+            content = path.read_bytes()
+            tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
+            found[path.relative_to(FOLDER).as_posix()] = (content, tag, KINDS[path.suffix])
+    return found
