@@ -103,6 +103,14 @@ def test_no_answer_is_none(folder):
     assert ask(folder, "notes", "warfarin and zebra?").stdout.startswith("The documents do not say.")
 
 
+def test_a_guess_that_is_all_but_impossible_is_not_shown(folder):
+    result = ask(folder, f"notes/{NOTE}.txt", "zebra/1,000 mg IV", "--threshold", "0.95", reader="steep")
+    assert result.stdout.splitlines()[0] == "The report does not say."
+    assert "Best guess" not in result.stdout
+    result = ask(folder, f"notes/{NOTE}.txt", "zebra/1,000 mg IV", "--json", reader="steep")
+    assert json.loads(result.stdout)["answers"][0]["confidence"] < 0.1
+
+
 def test_json_has_offsets(folder):
     found = json.loads(ask(folder, "library", "1,000 mg IV q.12h.", "--patient", "p03", "--json").stdout)
     (answer,) = found["answers"]

@@ -26,7 +26,7 @@ READING = 15_000  # bytes a second on two cores
 ASIDE = 250  # characters of a sentence before and after the answer that are shown
 LONGEST = 300  # characters of an answer that are
 PLACES = 5  # other places that are
-LEAST = 0.02  # confidence of less likely answers that are, beside one that counts
+LEAST = 0.1  # confidence of answers below the threshold that are shown; of less sure ones hardly any is right
 LABELS = {"family": "family history"}  # of properties that have another name than people use
 
 
@@ -124,7 +124,7 @@ def _show(answers: Answers, console: Console) -> None:
         _show_answer(answer, console, f"{number}. ")
     if not sure:
         console.print(_nothing(answers), style="bold")
-    unsure = [answer for answer in answers.answers[len(sure) :] if not sure or answer.confidence >= LEAST]
+    unsure = [answer for answer in answers.answers[len(sure) :] if answer.confidence >= LEAST]
     if unsure and not sure:
         console.print(f"Best guess, below the threshold of {_percent(answers.threshold)}:", style="dim")
         _show_answer(unsure[0], console, "   ", "dim")

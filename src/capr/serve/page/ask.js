@@ -56,7 +56,7 @@ export function askBox({ submit, answered, jump }) {
       const given = await latest.run((signal) => post("api/ask", { question, document, top: 4 }, { signal }));
       if (!given) return undefined;
       out.replaceChildren(...render(given, jump));
-      answered(given.answers, given.found);
+      answered(given.answers.filter((answer) => answer.confidence >= LEAST), given.found);
       say(given.found ? `Answer: ${given.answers[0].text}` : "Not in this report.");
     } catch (problem) {
       out.replaceChildren(
@@ -68,12 +68,12 @@ export function askBox({ submit, answered, jump }) {
   return { element: el("section", { class: "ask", "aria-label": "Question and answer" }, form, out), ask };
 }
 
-const LEAST = 0.02; // confidence of less likely answers that are shown beside one that counts
+const LEAST = 0.1; // confidence of answers below the threshold that are shown; of less sure ones hardly any is right
 
 function render(given, jump) {
   const { found, threshold, answers, notices = [] } = given;
   const sure = answers.filter((answer) => found && answer.confidence >= threshold);
-  const rest = answers.filter((answer) => !sure.includes(answer) && (!found || answer.confidence >= LEAST));
+  const rest = answers.filter((answer) => !sure.includes(answer) && answer.confidence >= LEAST);
   const lines = notices.map((notice) => el("p", { class: "notice" }, notice));
   if (!found) {
     return [
