@@ -219,27 +219,39 @@ def test_the_time_of_a_cached_answer(part, whole):
     for _ in range(5):
         whole.get("/api/documents/b1")
         whole.post("/api/documents/b1/scores", json={"query": "lasix"})
-    measured = in_turns(part, "/api/documents/b1", "/api/documents/zz", 60)
+    measured = in_turns(part.get, "/api/documents/b1", "/api/documents/zz", 60)
     assert min(max(pair) / min(pair) for pair in measured) < 1.25, measured
 
 
-def in_turns(client, first, second, times):
-    """Medians of the seconds that two addresses take, asked in turns, so that a busy machine slows both; five such."""
+def in_turns(ask, first, second, times):
+    """Medians of the seconds that two questions take, asked in turns, so that a busy machine slows both; five such."""
     found = []
     for _ in range(5):
         took = {first: [], second: []}
         for _ in range(times):
-            for address, seconds in took.items():
+            for asked, seconds in took.items():
                 begun = time.perf_counter()
-                client.get(address)
+                ask(asked)
                 seconds.append(time.perf_counter() - begun)
         found.append(tuple(map(statistics.median, took.values())))
     return found
+
+
+def test_the_time_of_a_search_that_others_have_made(part, whole):
+    """What others have asked, and found in documents that may not be seen, is not answered more quickly."""
+
+    def search(words):
+        assert part.post("/api/search", json={"query": words}).json()["hits"] == []
+
+    for _ in range(5):
+        assert whole.documents_of("sarcoidosis") == ["b1"]
+    measured = in_turns(search, "sarcoidosis", "tuberculous", 30)
+    assert min(max(pair) / min(pair) for pair in measured) < 1.25, measured
 
 
 def test_the_time_of_a_completion(part, whole):
     """How often others mention a concept does not change how long it takes."""
     for _ in range(3):
         whole.get("/api/suggest?typed=sarcoid")
-    measured = in_turns(part, "/api/suggest?typed=sarcoidosis", "/api/suggest?typed=histoplasmosis", 30)
+    measured = in_turns(part.get, "/api/suggest?typed=sarcoidosis", "/api/suggest?typed=histoplasmosis", 30)
     assert min(max(pair) / min(pair) for pair in measured) < 2, measured
