@@ -11,6 +11,12 @@ HIDDEN = ("b1", "b/2 ?#%", "Secret", "Sarcoid", "Bergen", "prednisone", "Seven",
 
 
 @pytest.fixture
+def client(serve):
+    """Of a server that answers any number of requests, since hundreds of them are timed."""
+    return serve(rate=0)
+
+
+@pytest.fixture
 def whole(client, tokens):
     """Somebody who may see everything."""
     return client.with_token(tokens(name="whole"))
