@@ -1,4 +1,4 @@
-"""Passages, documents, vectors and questions for bench/library.py: real ones, and as many more as are wanted."""
+"""Passages, documents, vectors and questions for bench/library.py: real ones, and synthetic ones beyond these."""
 
 from __future__ import annotations
 
@@ -19,70 +19,72 @@ import capr
 from capr.annotate import Mention, Vocabulary
 from capr.annotate.mentions import annotator
 from capr.documents import Annotation, CaprError, Document, Span
-from capr.index import Entry, Prepared
-from capr.index.digest import content, digest
-from capr.search.prepare import prepared
+from capr.index import PassageEntry, PreparedDocument
+from capr.index.prepare import prepare
 from capr.segment import Passage
+from capr.text.digest import content, digest
 
 COLLECTIONS = ("medquad", "wikipedia_diseases", "mtsamples", "e3c_cases", "aci_bench", "pubmedqa", "covid_qa", "openi")
 TYPES = ("Discharge summary", "Progress note", "Radiology report", "Consultation", "Health article")
-TOGETHER = 10  # passages of a document
-VISITS = 5  # documents of a patient
+TOGETHER = 10  # passages per document
+VISITS = 5  # documents per patient
 YEARS = range(2014, 2024)
-BANK = 20_000  # passages whose sentences and annotations are used again
-NEAREST = 10  # passages that a search is asked for
-ENOUGH = 0.98  # recall that an approximate index is tuned to
-STRICT, ROUNDED = 1e-6, 5e-4  # what a score may fall short of the k-th best; the latter is the noise of 8 bits
-MADE_UP = 20_000  # passages that are written where there are no data
+BANK = 20_000  # real passages whose sentences and annotations make synthetic passages
+NEAREST = 10  # results per search
+ENOUGH = 0.98  # the recall that an approximate index is tuned to
+STRICT, ROUNDED = 1e-6, 5e-4  # the allowed distance of a score from the k-th best; ROUNDED is the noise of 8 bits
+MADE_UP = 20_000  # the number of synthetic passages without a data folder
 
 
-class Row(NamedTuple):
-    """A passage; `at` is its place among all that were read, to which given vectors refer."""
+class SourcePassage(NamedTuple):
+    """A passage; `position` is its index among all passages of the data, and in an array of their vectors."""
 
-    at: int
+    position: int
     title: str
     heading: str
     text: str
 
 
 class Times(dict[str, float]):
-    """Seconds by what they were spent on."""
+    """The seconds that each step took."""
 
     @contextmanager
-    def of(self, what: str) -> Iterator[None]:
+    def of(self, step: str) -> Iterator[None]:
+        """Add the time of the block to that of a step."""
         start = time.perf_counter()
         try:
             yield
         finally:
-            self[what] = self.get(what, 0.0) + time.perf_counter() - start
+            self[step] = self.get(step, 0.0) + time.perf_counter() - start
 
 
 def say(*words: object) -> None:
+    """Print a line of progress."""
     print(time.strftime("%H:%M:%S"), *words, file=sys.stderr, flush=True)
 
 
 # --- passages and questions ---
 
 
-def rows(passages: Path | None, data: Path | None) -> Iterator[Row]:
-    """All passages that can be had, none twice."""
-    source = _given(passages) if passages else _read(data) if data else _made_up()
+def rows(passages: Path | None, data: Path | None) -> Iterator[SourcePassage]:
+    """Yield all passages without duplicates: those of a file, of the data folder, or synthetic ones."""
+    source = _read_lines(passages) if passages else _read_data(data) if data else _make_up()
     seen: set[int] = set()
-    for at, (title, heading, text) in enumerate(source):
+    for position, (title, heading, text) in enumerate(source):
         text = text.strip()
         if text and hash(text) not in seen:
             seen.add(hash(text))
-            yield Row(at, title, heading or "", text)
+            yield SourcePassage(position, title, heading or "", text)
 
 
-def _given(file: Path) -> Iterator[tuple[str, str, str]]:
+def _read_lines(file: Path) -> Iterator[tuple[str, str, str]]:
     with file.open(encoding="utf-8") as lines:
         for line in lines:
             id, heading, text = json.loads(line)
             yield " ".join(Path(id).stem.replace("_", " ").split()), heading, text
 
 
-def _read(data: Path) -> Iterator[tuple[str, str, str]]:
+def _read_data(data: Path) -> Iterator[tuple[str, str, str]]:
     for name in COLLECTIONS:
         for document in _documents(data / name):
             for passage in capr.passages(document, max_words=120):
@@ -96,8 +98,8 @@ def _documents(folder: Path) -> Iterator[Document]:
         say("left out:", error)
 
 
-def _made_up() -> Iterator[tuple[str, str, str]]:
-    """The samples, then their sentences among words as frequent as in a language (Zipf)."""
+def _make_up() -> Iterator[tuple[str, str, str]]:
+    """Yield the passages of the samples, then their sentences mixed with words that follow Zipf's law."""
     draw = random.Random(1)
     sentences: list[str] = []
     headings: list[str] = []
@@ -113,35 +115,35 @@ def _made_up() -> Iterator[tuple[str, str, str]]:
         name = draw.choice(names)
         parts = []
         for _ in range(draw.randint(1, 3)):
-            drawn = " ".join(draw.choices(words, cum_weights=weights, k=draw.randint(5, 20)))
-            parts += [draw.choice(sentences), f"The {name} {drawn}."]
+            filler = " ".join(draw.choices(words, cum_weights=weights, k=draw.randint(5, 20)))
+            parts += [draw.choice(sentences), f"The {name} {filler}."]
         yield name, draw.choice(headings), " ".join(" ".join(parts).split()[:120])
 
 
 def questions(file: Path | None, data: Path | None, count: int) -> list[str]:
-    """So many questions: given ones, those of MedQuAD and COVID-QA, or made-up ones."""
+    """Draw `count` questions: of a file, of MedQuAD and COVID-QA in the data folder, or synthetic ones."""
     draw = random.Random(2)
     if file:
-        found = json.loads(file.read_text("utf-8"))
+        pool = json.loads(file.read_text("utf-8"))
     elif data:
-        found = []
+        pool = []
         for name in ("medquad", "covid_qa"):
             for document in _documents(data / name):
-                for a in document.annotations:
-                    found.append(a.value.get("question") or a.value.get("heading") or "")
-        found = list(dict.fromkeys(question for question in found if question.endswith("?")))
+                for annotation in document.annotations:
+                    pool.append(annotation.value.get("question") or annotation.value.get("heading") or "")
+        pool = list(dict.fromkeys(question for question in pool if question.endswith("?")))
     else:
         names = [concept.name for concept in islice(Vocabulary.load(), 5000)]
-        found = [f"What are the {what} of {name}?" for what in ("symptoms", "causes") for name in names]
-    return draw.sample(found, min(count, len(found)))
+        pool = [f"What are the {aspect} of {name}?" for aspect in ("symptoms", "causes") for name in names]
+    return draw.sample(pool, min(count, len(pool)))
 
 
 # --- documents ---
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
-    """A sentence with its mentions, which count from its begin."""
+class AnnotatedSentence:
+    """A sentence with its mentions, whose spans are relative to the begin of the sentence."""
 
     text: str
     mentions: tuple[Mention, ...]
@@ -149,45 +151,46 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class Banked:
-    """A passage that others are made of."""
+    """A real passage that supplies sentences for synthetic passages."""
 
     heading: str
     aspect: str
     title: str
-    pieces: tuple[Piece, ...]
+    sentences: tuple[AnnotatedSentence, ...]
 
 
-def documents(source: Iterable[Row], size: int, times: Times) -> Iterator[tuple[Prepared, list[int]]]:
-    """Documents of about so many passages in all, and where the vector of each passage is (-1: nowhere).
+def documents(source: Iterable[SourcePassage], size: int, times: Times) -> Iterator[tuple[PreparedDocument, list[int]]]:
+    """Yield documents with about `size` passages in all, and the row of each passage's vector (-1: none).
 
-    Real passages are cut and annotated by capr. Where there are no more, sentences of some of them are joined to new
-    passages, which keep their mentions.
+    capr segments and annotates the real passages. Beyond these, it joins sentences of real passages into synthetic
+    passages, which keep the mentions of their sentences.
     """
     finder = annotator(False)
     with times.of("loading the vocabulary"):
         finder.annotate(Document("", "warm up"))
     bank: list[Banked] = []
-    made = number = 0
-    waiting = iter(source)
+    passages = number = 0
+    remaining = iter(source)
     times["annotated"] = 0
-    while made < size and (some := list(islice(waiting, min(TOGETHER, size - made)))):
-        document, begins = _document(number, some)
+    while passages < size and (group := list(islice(remaining, min(TOGETHER, size - passages)))):
+        document, begins = _document(number, group)
         with times.of("annotation and segmentation"):
-            one = prepared(document, finder, digest(document))
-        starts = np.searchsorted(begins, [entry.passage.span.begin for entry in one.entries], "right") - 1
-        yield one, [some[i].at for i in starts]
-        made, number = made + len(one.entries), number + 1
+            prepared_document = prepare(document, finder, digest(document))
+        starts = [entry.passage.span.begin for entry in prepared_document.entries]
+        sources = np.searchsorted(begins, starts, "right") - 1
+        yield prepared_document, [group[i].position for i in sources]
+        passages, number = passages + len(prepared_document.entries), number + 1
         if len(bank) < BANK and (size <= 5 * BANK or number % 5 == 0):
-            bank += [_banked(document, entry) for entry in one.entries]
-    times["annotated"] = made
-    if made < size:
-        say(f"{made:,} real passages; the others are made of sentences of {len(bank):,} of them")
+            bank += [_bank(document, entry) for entry in prepared_document.entries]
+    times["annotated"] = passages
+    if passages < size:
+        say(f"{passages:,} real passages; the others combine sentences of {len(bank):,} of these")
     draw, seen = random.Random(3), set[int]()
-    while made < size:
+    while passages < size:
         with times.of("making up"):
-            one = _joined(number, min(TOGETHER, size - made), bank, draw, seen)
-        yield one, [-1] * len(one.entries)
-        made, number = made + len(one.entries), number + 1
+            prepared_document = _join(number, min(TOGETHER, size - passages), bank, draw, seen)
+        yield prepared_document, [-1] * len(prepared_document.entries)
+        passages, number = passages + len(prepared_document.entries), number + 1
 
 
 def metadata(number: int) -> dict[str, str]:
@@ -201,28 +204,28 @@ def metadata(number: int) -> dict[str, str]:
     }
 
 
-def _document(number: int, some: list[Row]) -> tuple[Document, list[int]]:
-    """Passages as the sections of one document, and where each begins."""
-    text, begins, marks = "", [], []
-    for row in some:
+def _document(number: int, rows: list[SourcePassage]) -> tuple[Document, list[int]]:
+    """Make a document with passages as its sections; also return the offset where each begins."""
+    text, begins, annotations = "", [], []
+    for row in rows:
         begins.append(len(text))
         text += f"{row.text}\n\n"
         value = {"heading": row.heading} if row.heading else {}
-        marks.append(Annotation("section", Span(begins[-1], len(text)), value))
-    return Document(f"d{number}", text, some[0].title, metadata(number), tuple(marks)), begins
+        annotations.append(Annotation("section", Span(begins[-1], len(text)), value))
+    return Document(f"d{number}", text, rows[0].title, metadata(number), tuple(annotations)), begins
 
 
-def _banked(document: Document, entry: Entry) -> Banked:
-    pieces = []
-    for sentence in entry.passage.sentences:
-        inside = [_moved(m, -sentence.begin) for m in entry.mentions if sentence.covers(m.span)]
-        pieces.append(Piece(" ".join(document[sentence].split("\n")), tuple(inside)))
-    return Banked(entry.passage.heading or "", entry.aspect, document.title, tuple(pieces))
+def _bank(document: Document, entry: PassageEntry) -> Banked:
+    sentences = []
+    for span in entry.passage.sentences:
+        mentions = [_shift(mention, -span.begin) for mention in entry.mentions if span.covers(mention.span)]
+        sentences.append(AnnotatedSentence(" ".join(document[span].split("\n")), tuple(mentions)))
+    return Banked(entry.passage.heading or "", entry.aspect, document.title, tuple(sentences))
 
 
-def _moved(mention: Mention, by: int) -> Mention:
+def _shift(mention: Mention, distance: int) -> Mention:
     def span(old: Span) -> Span:
-        return Span(max(0, old.begin + by), max(0, old.end + by))
+        return Span(max(0, old.begin + distance), max(0, old.end + distance))
 
     context = {
         flag: replace(cue, span=cue.span and span(cue.span), scope=span(cue.scope))
@@ -231,97 +234,100 @@ def _moved(mention: Mention, by: int) -> Mention:
     return replace(mention, span=span(mention.span), context=context)
 
 
-def _joined(number: int, count: int, bank: list[Banked], draw: random.Random, seen: set[int]) -> Prepared:
-    """A document of passages that each begin like one and end like another."""
+def _join(number: int, count: int, bank: list[Banked], draw: random.Random, seen: set[int]) -> PreparedDocument:
+    """Make a document of synthetic passages, each from the begin of a real passage and the end of another."""
     id = f"d{number}"
-    text, entries, marks = "", [], []
+    text, entries, annotations = "", [], []
     title = ""
     while len(entries) < count:
         first, second = draw.choice(bank), draw.choice(bank)
-        head = first.pieces[: draw.randint(1, len(first.pieces))]
-        tail = second.pieces[draw.randrange(len(second.pieces)) :]
-        key = hash(tuple(piece.text for piece in head + tail))
+        head = first.sentences[: draw.randint(1, len(first.sentences))]
+        tail = second.sentences[draw.randrange(len(second.sentences)) :]
+        key = hash(tuple(sentence.text for sentence in head + tail))
         if key in seen:
             continue
         seen.add(key)
         title = title or first.title
-        begin, sentences, mentions = len(text), [], []
-        for piece in head + tail:
-            mentions += [_moved(mention, len(text)) for mention in piece.mentions]
-            sentences.append(Span(len(text), len(text) + len(piece.text)))
-            text += piece.text + " "
+        begin, spans, mentions = len(text), [], []
+        for sentence in head + tail:
+            mentions += [_shift(mention, len(text)) for mention in sentence.mentions]
+            spans.append(Span(len(text), len(text) + len(sentence.text)))
+            text += sentence.text + " "
         span = Span(begin, len(text) - 1)
         text = text[:-1] + "\n\n"
-        marks.append(Annotation("section", Span(begin, len(text)), {"heading": first.heading} if first.heading else {}))
-        passage = Passage(id, len(entries), span, first.heading or None, None, tuple(sentences))
-        entries.append(Entry(passage, span.of(text), first.aspect, tuple(mentions)))
-    document = Document(id, text, title, metadata(number), tuple(marks))
-    return Prepared(document, digest(document), content(document), entries)
+        value = {"heading": first.heading} if first.heading else {}
+        annotations.append(Annotation("section", Span(begin, len(text)), value))
+        passage = Passage(id, len(entries), span, first.heading or None, None, tuple(spans))
+        entries.append(PassageEntry(passage, span.of(text), first.aspect, tuple(mentions)))
+    document = Document(id, text, title, metadata(number), tuple(annotations))
+    return PreparedDocument(document, digest(document), content(document), entries)
 
 
 # --- vectors ---
 
 
-class Vectors:
-    """Real vectors, and mixtures of two real ones with some noise for all other passages."""
+class PassageVectors:
+    """Real vectors, and for all other passages mixtures of two real vectors with noise."""
 
     def __init__(self, real: np.ndarray) -> None:
         self.real = real / np.maximum(np.linalg.norm(real, axis=1, keepdims=True), 1e-12)
         self._draw = np.random.default_rng(4)
 
-    def known(self, places: list[int]) -> int:
-        """Of how many there is a real one."""
-        return sum(0 <= place < len(self.real) for place in places)
+    def known(self, positions: list[int]) -> int:
+        """Return the number of passages with a real vector."""
+        return sum(0 <= position < len(self.real) for position in positions)
 
-    def of(self, places: list[int]) -> np.ndarray:
-        draw, count, dimensions = self._draw, len(places), self.real.shape[1]
-        one, other = draw.integers(len(self.real), size=(2, count))
+    def of(self, positions: list[int]) -> np.ndarray:
+        """Return the vectors of passages: (positions, dimensions)."""
+        draw, count, dimensions = self._draw, len(positions), self.real.shape[1]
+        first, second = draw.integers(len(self.real), size=(2, count))
         share = draw.uniform(0.1, 0.5, (count, 1))
         noise = draw.normal(0, 0.2 / dimensions**0.5, (count, dimensions))
-        vectors = (1 - share) * self.real[one] + share * self.real[other] + noise
+        vectors = (1 - share) * self.real[first] + share * self.real[second] + noise
         vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-        at = np.array(places)
-        known = (at >= 0) & (at < len(self.real))
-        vectors[known] = self.real[at[known]]
+        rows = np.array(positions)
+        known = (rows >= 0) & (rows < len(self.real))
+        vectors[known] = self.real[rows[known]]
         return vectors.astype(np.float32)
 
 
-def real_vectors(files: list[Path], rows: Sequence[Row], encoded: np.ndarray) -> Vectors:
-    """The given vectors, or those of the first passages."""
+def real_vectors(files: list[Path], rows: Sequence[SourcePassage], encoded: np.ndarray) -> PassageVectors:
+    """Return the vectors of files or, without files, the encoded vectors of the first passages."""
     if files:
-        return Vectors(np.concatenate([np.load(file) for file in files]).astype(np.float32))
-    found = np.zeros((rows[-1].at + 1, encoded.shape[1]), np.float32)
-    found[[row.at for row in rows]] = encoded
-    for at in np.flatnonzero(~found.any(axis=1)):  # repeated passages, which were left out
-        found[at] = found[at - 1]
-    return Vectors(found)
+        return PassageVectors(np.concatenate([np.load(file) for file in files]).astype(np.float32))
+    vectors = np.zeros((rows[-1].position + 1, encoded.shape[1]), np.float32)
+    vectors[[row.position for row in rows]] = encoded
+    for position in np.flatnonzero(~vectors.any(axis=1)):  # duplicates, which `rows` skipped
+        vectors[position] = vectors[position - 1]
+    return PassageVectors(vectors)
 
 
 class Truth:
-    """The exact neighbours, by float vectors."""
+    """The exact nearest neighbours of queries, from 32-bit vectors."""
 
-    def __init__(self, vectors: np.ndarray, asked: Sequence[np.ndarray]) -> None:
-        self.vectors, self.asked = vectors, np.stack(asked)
-        best = np.full((len(asked), NEAREST), -1.0, np.float32)
+    def __init__(self, vectors: np.ndarray, queries: Sequence[np.ndarray]) -> None:
+        self.vectors, self.queries = vectors, np.stack(queries)
+        best = np.full((len(queries), NEAREST), -1.0, np.float32)
         for begin in range(0, len(vectors), 50_000):
-            scores = self.asked @ vectors[begin : begin + 50_000].T
-            both = np.concatenate([best, np.partition(scores, scores.shape[1] - NEAREST, axis=1)[:, -NEAREST:]], axis=1)
-            best = np.sort(both, axis=1)[:, -NEAREST:]
+            scores = self.queries @ vectors[begin : begin + 50_000].T
+            highest = np.partition(scores, scores.shape[1] - NEAREST, axis=1)[:, -NEAREST:]
+            best = np.sort(np.concatenate([best, highest], axis=1), axis=1)[:, -NEAREST:]
         self.least = best[:, 0]
 
-    def recall(self, rows: Sequence[Sequence[int]], short: float) -> float:
-        """The share of the k best; whoever is as near as the last of them counts as one of them."""
+    def recall(self, rows: Sequence[Sequence[int]], tolerance: float) -> float:
+        """Return the share of the k nearest neighbours; a neighbour as near as the k-th counts."""
         right = 0
-        for query, least, found in zip(self.asked, self.least, rows, strict=False):
-            right += int((self.vectors[list(found[:NEAREST])] @ query >= least - short).sum()) if len(found) else 0
+        for query, least, hits in zip(self.queries, self.least, rows, strict=False):
+            right += int((self.vectors[list(hits[:NEAREST])] @ query >= least - tolerance).sum()) if len(hits) else 0
         return right / NEAREST / len(rows)
 
-    def told(self, rows: Sequence[Sequence[int]]) -> str:
+    def recalls(self, rows: Sequence[Sequence[int]]) -> str:
+        """Return the rounded and the strict recall, for a table."""
         return f"{self.recall(rows, ROUNDED):.3f} / {self.recall(rows, STRICT):.3f}"
 
-    def tuned(self, search: Callable[[int, Any], Sequence[int]], values: Iterable[int]) -> int:
-        """The first value of an option with which enough is found."""
+    def tune(self, search: Callable[[int, Any], Sequence[int]], values: Iterable[int]) -> int:
+        """Return the first value of an option with enough recall, or the last value."""
         for value in values:
-            if self.recall([search(value, vector) for vector in self.asked], ROUNDED) >= ENOUGH:
+            if self.recall([search(value, vector) for vector in self.queries], ROUNDED) >= ENOUGH:
                 break
         return value

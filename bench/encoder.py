@@ -1,4 +1,4 @@
-"""Makes an encoder's folder, 8 bits, of a checkpoint in the Hugging Face layout; needs the extra `train`.
+"""Export a checkpoint in the Hugging Face layout as an encoder in 8 bits; needs the extra `train`.
 
 python bench/encoder.py CHECKPOINT FOLDER [--pooling mean]
 """
@@ -13,11 +13,11 @@ from pathlib import Path
 import torch
 from transformers import AutoModel
 
-from capr.train.export import export
+from capr.models.export import export
 
 
-class Tokens(torch.nn.Module):
-    """The vectors of all tokens."""
+class TokenStates(torch.nn.Module):
+    """A network that returns the vectors of all tokens."""
 
     def __init__(self, checkpoint: Path) -> None:
         super().__init__()
@@ -29,18 +29,22 @@ class Tokens(torch.nn.Module):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("checkpoint", type=Path, help="folder with config.json, model.safetensors and tokenizer.json")
-    parser.add_argument("folder", type=Path, help="to make")
+    parser.add_argument("checkpoint", type=Path, help="a folder with config.json, model.safetensors and tokenizer.json")
+    parser.add_argument("folder", type=Path, help="the folder to make")
     parser.add_argument("--pooling", choices=["cls", "mean"], default="mean")
-    given = parser.parse_args()
-    model = Tokens(given.checkpoint)
+    arguments = parser.parse_args()
+    model = TokenStates(arguments.checkpoint)
     axes = {name: {0: "texts", 1: "pieces"} for name in ("input_ids", "attention_mask")}
     ones = torch.ones(2, 8, dtype=torch.long)
-    export(model, (ones, ones), axes, given.folder)
-    (given.folder / "model.fp32.onnx").unlink()
-    shutil.copy(given.checkpoint / "tokenizer.json", given.folder)
-    manifest = {"name": given.checkpoint.name, "dimensions": model.model.config.hidden_size, "pooling": given.pooling}
-    (given.folder / "manifest.json").write_text(json.dumps(manifest), "utf-8")
+    export(model, (ones, ones), axes, arguments.folder)
+    (arguments.folder / "model.fp32.onnx").unlink()
+    shutil.copy(arguments.checkpoint / "tokenizer.json", arguments.folder)
+    manifest = {
+        "name": arguments.checkpoint.name,
+        "dimensions": model.model.config.hidden_size,
+        "pooling": arguments.pooling,
+    }
+    (arguments.folder / "manifest.json").write_text(json.dumps(manifest), "utf-8")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a search cannot be faster than, and what others do, for library.py."""
+"""The lower bound on the time of a search, and other search libraries, for library.py."""
 
 from __future__ import annotations
 
@@ -18,28 +18,29 @@ from corpus import NEAREST as K
 from corpus import Truth, say
 
 from capr.annotate import Query
-from capr.index import OnnxEncoder
-from capr.index.words import analyzer, stems
+from capr.runtime.encoder import OnnxEncoder
 from capr.search import Library
+from capr.text.stemming import analyzer, stems
 
 DEPTH, WARM, ASKED = 100, 20, 300
 Latency = tuple[float, float]  # p50 and p95 in milliseconds
 Search = Callable[[Any], Any]
-Line = tuple[str, Latency, str]  # with the recall
+Line = tuple[str, Latency, str]  # name, latency and recall
 
 
-class Asked:
-    """The questions, with their words as capr looks for them, and their vectors."""
+class ParsedQuestions:
+    """The questions, with their words as capr's parser reads them, and their vectors."""
 
     def __init__(self, questions: list[str], library: Library, encoder: OnnxEncoder) -> None:
         self.questions = questions
         self.vectors = [encoder.query(question) for question in questions]
-        parsed = [library._parser.parse(Query(question)) for question in questions]
-        self.words = [[c.words for c in one.clauses if "text" in c.fields] for one in parsed]
+        parsed = [library.resources.parser.parse(Query(question)) for question in questions]
+        self.words = [[clause.words for clause in query.clauses if "text" in clause.fields] for query in parsed]
         self.terms = [[stem for word in words for stem in stems(word)] for words in self.words]
 
 
-def timed(search: Search, queries: Sequence[Any]) -> Latency:
+def latency_of(search: Search, queries: Sequence[Any]) -> Latency:
+    """Run all queries, and return the latency without the first ones, which warm up."""
     for query in queries[:WARM]:
         search(query)
     times = []
@@ -52,10 +53,13 @@ def timed(search: Search, queries: Sequence[Any]) -> Latency:
 
 
 class Floor:
-    """What a search by words and meaning has to do at the least, by the libraries that capr uses."""
+    """The steps of any search by words and vectors, done with the libraries that capr uses."""
 
-    def __init__(self, folder: Path, vectors: np.ndarray, asked: Asked, encoder: OnnxEncoder, truth: Truth) -> None:
-        self.folder, self.vectors, self.asked, self.encoder, self.truth = folder, vectors, asked, encoder, truth
+    def __init__(
+        self, folder: Path, vectors: np.ndarray, questions: ParsedQuestions, encoder: OnnxEncoder, truth: Truth
+    ) -> None:
+        self.folder, self.vectors, self.questions = folder, vectors, questions
+        self.encoder, self.truth = encoder, truth
         schema = tantivy.SchemaBuilder().add_integer_field("number", fast=True)
         self.schema = schema.add_text_field("text", tokenizer_name="words").build()
         exists = (folder / "tantivy").exists()
@@ -79,20 +83,21 @@ class Floor:
         return self.searcher.fast_field_values("number", [address for _, address in hits]) if hits else []
 
     def lines(self, graph: bool) -> list[Line]:
-        found = [("encoding of the query", timed(self.encoder.query, self.asked.questions), "")]
-        found.append(("raw tantivy", timed(self.words, self.asked.terms), ""))
+        """Measure each step alone; `graph` includes the HNSW index."""
+        lines = [("encoding of the query", latency_of(self.encoder.query, self.questions.questions), "")]
+        lines.append(("raw tantivy", latency_of(self.words, self.questions.terms), ""))
         best = float("inf")
         for kind in ("exact SQ8", "IVF SQ8", *(["HNSW SQ8"] if graph else [])):
             search, setting = self._faiss(kind)
-            times = timed(search, self.asked.vectors)
-            rows = [search(vector) for vector in self.asked.vectors]
-            found.append((f"raw faiss {kind}{setting}", times, self.truth.told(rows)))
-            if self.truth.recall(rows, corpus.ROUNDED) >= corpus.ENOUGH and times[0] < best:
-                best, self.nearest = times[0], (kind, search)
-        return found
+            latency = latency_of(search, self.questions.vectors)
+            rows = [search(vector) for vector in self.questions.vectors]
+            lines.append((f"raw faiss {kind}{setting}", latency, self.truth.recalls(rows)))
+            if self.truth.recall(rows, corpus.ROUNDED) >= corpus.ENOUGH and latency[0] < best:
+                best, self.nearest = latency[0], (kind, search)
+        return lines
 
     def _faiss(self, kind: str) -> tuple[Search, str]:
-        """Searches an index of faiss, tuned."""
+        """Build or read an index of faiss, and return a tuned search and its setting."""
         file, dimensions, dot = self.folder / f"{kind}.faiss", self.vectors.shape[1], faiss.METRIC_INNER_PRODUCT
         eight = faiss.ScalarQuantizer.QT_8bit
         lists = min(4096, int(4 * len(self.vectors) ** 0.5))
@@ -107,8 +112,8 @@ class Floor:
             else:
                 index = faiss.IndexScalarQuantizer(dimensions, eight, dot)
             draw = np.random.default_rng(5)
-            some = draw.choice(len(self.vectors), min(len(self.vectors), 40 * lists), replace=False)
-            index.train(np.ascontiguousarray(self.vectors[np.sort(some)]))
+            sample = draw.choice(len(self.vectors), min(len(self.vectors), 40 * lists), replace=False)
+            index.train(np.ascontiguousarray(self.vectors[np.sort(sample)]))
             for begin in range(0, len(self.vectors), 50_000):
                 index.add(np.ascontiguousarray(self.vectors[begin : begin + 50_000]))
             faiss.write_index(index, str(file))
@@ -119,43 +124,49 @@ class Floor:
                 index.nprobe = value
             elif kind == "HNSW SQ8":
                 index.hnsw.efSearch = value
-            found = index.search(vector[None], DEPTH)[1][0]
-            return found[found >= 0]
+            rows = index.search(vector[None], DEPTH)[1][0]
+            return rows[rows >= 0]
 
         if kind == "exact SQ8":
             return lambda vector: search(0, vector), ""
         probes = [*range(1, 8), *range(8, 128, 8), *range(128, lists, 64)]
-        value = self.truth.tuned(search, probes if kind == "IVF SQ8" else (100, 150, 200, 400, 800, 1600))
+        value = self.truth.tune(search, probes if kind == "IVF SQ8" else (100, 150, 200, 400, 800, 1600))
         return lambda vector: search(value, vector), f" ({f'{value} of {lists} lists' if 'IVF' in kind else value})"
 
     def together(self) -> Latency:
-        def all_three(both: tuple[str, Sequence[str]]) -> None:
-            self.words(both[1])
-            self.nearest[1](self.encoder.query(both[0]))
+        """Measure all three steps, one after the other."""
 
-        return timed(all_three, list(zip(self.asked.questions, self.asked.terms, strict=True)))
+        def all_three(query: tuple[str, Sequence[str]]) -> None:
+            question, terms = query
+            self.words(terms)
+            self.nearest[1](self.encoder.query(question))
+
+        return latency_of(all_three, list(zip(self.questions.questions, self.questions.terms, strict=True)))
 
 
 def texts(folder: Path) -> Iterable[tuple[int, str]]:
-    """All passages of the library, with their numbers."""
+    """Return the number and the text of every passage of the library."""
     database = sqlite3.connect(folder / "library" / "library.db", check_same_thread=False)
     return database.execute("SELECT number, text FROM passage ORDER BY number")
 
 
-def others(folder: Path, vectors: np.ndarray, asked: Asked, encoder: OnnxEncoder, truth: Truth) -> list[Line]:
-    found: list[Line] = []
+def peer_lines(
+    folder: Path, vectors: np.ndarray, questions: ParsedQuestions, encoder: OnnxEncoder, truth: Truth
+) -> list[Line]:
+    """Measure all peers that are installed."""
+    lines: list[Line] = []
     for peer in (sqlite_peer, bm25s_peer, lancedb_peer):
         say(peer.__name__)
         try:
-            found += peer(folder, vectors, asked, encoder, truth)
-        except Exception as error:  # it is not installed, or another release than the one this was written for
-            said = f"{peer.__name__} is skipped: {error}".splitlines()[0]
-            say(said)
-            print(f"{said}\n")
-    return found
+            lines += peer(folder, vectors, questions, encoder, truth)
+        except Exception as error:  # the peer is not installed, or has an incompatible version
+            message = f"{peer.__name__} is skipped: {error}".splitlines()[0]
+            say(message)
+            print(f"{message}\n")
+    return lines
 
 
-def sqlite_peer(folder: Path, _v: np.ndarray, asked: Asked, *_: object) -> list[Line]:
+def sqlite_peer(folder: Path, _v: np.ndarray, questions: ParsedQuestions, *_: object) -> list[Line]:
     exists = (folder / "fts5.db").exists()
     database = sqlite3.connect(folder / "fts5.db")
     if not exists:
@@ -163,21 +174,25 @@ def sqlite_peer(folder: Path, _v: np.ndarray, asked: Asked, *_: object) -> list[
         database.executemany("INSERT INTO passage (rowid, text) VALUES (?, ?)", texts(folder))
         database.commit()
     query = "SELECT rowid FROM passage WHERE passage MATCH ? ORDER BY rank LIMIT ?"
-    wanted = [" OR ".join(f'"{word}"' for word in words) for words in asked.words]
-    return [("SQLite FTS5", timed(lambda words: database.execute(query, (words, DEPTH)).fetchall(), wanted), "")]
+    expressions = [" OR ".join(f'"{word}"' for word in words) for words in questions.words]
+    latency = latency_of(lambda expression: database.execute(query, (expression, DEPTH)).fetchall(), expressions)
+    return [("SQLite FTS5", latency, "")]
 
 
-def bm25s_peer(folder: Path, _v: np.ndarray, asked: Asked, *_: object) -> list[Line]:
+def bm25s_peer(folder: Path, _v: np.ndarray, questions: ParsedQuestions, *_: object) -> list[Line]:
     import bm25s
-    import numba  # noqa: F401 -- what it is fast with
+    import numba  # noqa: F401 -- bm25s is fast only with numba
 
     model = bm25s.BM25(backend="numba")
     model.index([stems(text) for _, text in texts(folder)], show_progress=False)
     options = {"k": DEPTH, "show_progress": False, "n_threads": 1}
-    return [("bm25s (numba)", timed(lambda terms: model.retrieve([list(terms)], **options), asked.terms), "")]
+    latency = latency_of(lambda terms: model.retrieve([list(terms)], **options), questions.terms)
+    return [("bm25s (numba)", latency, "")]
 
 
-def lancedb_peer(folder: Path, vectors: np.ndarray, asked: Asked, encoder: OnnxEncoder, truth: Truth) -> list[Line]:
+def lancedb_peer(
+    folder: Path, vectors: np.ndarray, questions: ParsedQuestions, encoder: OnnxEncoder, truth: Truth
+) -> list[Line]:
     import lancedb
     import pyarrow
 
@@ -188,15 +203,15 @@ def lancedb_peer(folder: Path, vectors: np.ndarray, asked: Asked, encoder: OnnxE
 
         def batches() -> Iterator[Any]:
             rows = iter(texts(folder))
-            while some := list(islice(rows, 10_000)):
-                numbers, words = [number - 1 for number, _ in some], [text for _, text in some]
+            while batch := list(islice(rows, 10_000)):
+                numbers, passage_texts = [number - 1 for number, _ in batch], [text for _, text in batch]
                 flat = pyarrow.array(vectors[numbers[0] : numbers[-1] + 1].reshape(-1))
-                both = [
+                columns = [
                     pyarrow.array(numbers),
-                    pyarrow.array(words),
+                    pyarrow.array(passage_texts),
                     pyarrow.FixedSizeListArray.from_arrays(flat, type=kind),
                 ]
-                yield pyarrow.RecordBatch.from_arrays(both, schema=schema)
+                yield pyarrow.RecordBatch.from_arrays(columns, schema=schema)
 
         table = database.create_table("passages", batches(), schema=schema)
         table.create_index("text", config=lancedb.index.FTS())
@@ -210,15 +225,16 @@ def lancedb_peer(folder: Path, vectors: np.ndarray, asked: Asked, encoder: OnnxE
     def words(question: str) -> object:
         return passages.search(question, query_type="fts").limit(DEPTH).select(["number"]).to_arrow()
 
-    probes = truth.tuned(near, (1, 2, 5, 10, 20, 40, 80, 160))
+    probes = truth.tune(near, (1, 2, 5, 10, 20, 40, 80, 160))
 
     def hybrid(question: str) -> object:
         search = passages.search(query_type="hybrid", vector_column_name="vector").distance_type("dot").nprobes(probes)
         return search.vector(encoder.query(question)).text(question).limit(K).select(["number", "text"]).to_arrow()
 
-    rows = [near(probes, vector) for vector in asked.vectors]
+    rows = [near(probes, vector) for vector in questions.vectors]
+    nearest = latency_of(lambda vector: near(probes, vector), questions.vectors)
     return [
-        ("LanceDB full text", timed(words, asked.questions), ""),
-        (f"LanceDB IVF SQ8 ({probes} lists)", timed(lambda v: near(probes, v), asked.vectors), truth.told(rows)),
-        ("LanceDB hybrid, with encoding", timed(hybrid, asked.questions), ""),
+        ("LanceDB full text", latency_of(words, questions.questions), ""),
+        (f"LanceDB IVF SQ8 ({probes} lists)", nearest, truth.recalls(rows)),
+        ("LanceDB hybrid, with encoding", latency_of(hybrid, questions.questions), ""),
     ]

@@ -1,9 +1,9 @@
-"""Reading in constant memory: peak memory and speed by file size, each in a process of its own.
+"""Measure the peak memory and the speed of reading files of several sizes, each in a separate process.
 
     python bench/readers.py [--largest GB] [--folder DIR]
 
-Writes tables like MIMIC's NOTEEVENTS.csv, and JSON like a FHIR Bundle and SQuAD, in several sizes, reads them, and
-deletes them. Memory that does not grow from one size to the next does not grow with the file.
+The benchmark writes tables like MIMIC's NOTEEVENTS.csv, and JSON like a FHIR Bundle and SQuAD, reads them, and deletes
+them. The peak must not grow with the size of the file.
 """
 
 from __future__ import annotations
@@ -24,8 +24,10 @@ from capr import samples
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--largest", type=float, default=2.0, help="in GB, for the table; JSON gets a tenth")
-    parser.add_argument("--folder", type=Path, help="where to write; the system's temporary folder if not given")
+    parser.add_argument(
+        "--largest", type=float, default=2.0, help="size in GB of the largest table; JSON files have a tenth"
+    )
+    parser.add_argument("--folder", type=Path, help="where to write the files; default: the temporary folder")
     parser.add_argument("--read", type=Path, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.read:
@@ -42,11 +44,11 @@ def main() -> None:
 def measure(path: Path) -> None:
     import capr
 
-    started = time.perf_counter()
+    start = time.perf_counter()
     reading = capr.read(path)
     for _ in reading:
         pass
-    seconds = time.perf_counter() - started
+    seconds = time.perf_counter() - start
     size = path.stat().st_size / 1e6
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(
@@ -83,7 +85,7 @@ def bundle(folder: Path, size: int) -> Path:
         return {"resource": resource}
 
     head = '{"resourceType": "Bundle", "type": "searchset", "entry": ['
-    return written(folder / "bundle.json", size, head, entry, "]}")
+    return write_json(folder / "bundle.json", size, head, entry, "]}")
 
 
 def squad(folder: Path, size: int) -> Path:
@@ -92,11 +94,11 @@ def squad(folder: Path, size: int) -> Path:
         return {"context": text, "qas": [question]}
 
     head = '{"version": "v2.0", "data": [{"title": "notes", "paragraphs": ['
-    return written(folder / "squad.json", size, head, paragraph, "]}]}")
+    return write_json(folder / "squad.json", size, head, paragraph, "]}]}")
 
 
-def written(path: Path, size: int, head: str, record: Callable[[int, str], dict], tail: str) -> Path:
-    """A JSON file with as many records as fit into the size."""
+def write_json(path: Path, size: int, head: str, record: Callable[[int, str], dict], tail: str) -> Path:
+    """Write a JSON file with as many records as fit into the size."""
     with path.open("w", encoding="utf-8") as file:
         file.write(head)
         for number, text in texts():

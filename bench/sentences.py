@@ -1,9 +1,9 @@
-"""Sentence splitting: F1 of sentence ends on the hand-marked notes, and speed, beside other splitters.
+"""Measure the F1 of sentence ends on the hand-marked notes, and the speed, of capr and of other splitters.
 
     python bench/sentences.py [--split dev|test]
 
-Splitters that are not installed are left out: pip install pysbd syntok blingfire spacy PyRuSH (the last needs
-spaCy < 3.8, so use an environment of its own). Speed is measured on the sample corpus, best of three.
+The benchmark skips splitters that are not installed: pip install pysbd syntok blingfire spacy PyRuSH (PyRuSH needs
+spaCy < 3.8, so install it in another environment). It measures speed on the sample corpus, best of three.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 from capr import samples
 from capr.segment import sentences
 
-Cutter = Callable[[str], list[int]]  # a text to the ends of its sentences
+Splitter = Callable[[str], list[int]]  # from a text to the ends of its sentences
 
 
 def main() -> None:
@@ -30,31 +30,33 @@ def main() -> None:
     size = sum(len(text.encode()) for text in corpus) / 1e6
     print(f"{sum(len(ends) for _, _, ends in gold)} sentence ends in {len(gold)} notes ({split})")
     print(f"{'splitter':<22}{'precision':>10}{'recall':>9}{'F1':>8}{'MB/s':>9}")
-    for name, cut in splitters():
-        right = found = wanted = 0
-        for _, text, ends in gold:
-            predicted = {trimmed_end(text, end) for end in cut(text)} - {0}
-            right, found, wanted = right + len(predicted & ends), found + len(predicted), wanted + len(ends)
-        seconds = min(timed(cut, corpus) for _ in range(3))
-        f1 = marked.f1(right, found, wanted)
+    for name, split_text in splitters():
+        right = predicted = expected = 0
+        for _, text, gold_ends in gold:
+            ends = {trimmed_end(text, end) for end in split_text(text)} - {0}
+            right += len(ends & gold_ends)
+            predicted += len(ends)
+            expected += len(gold_ends)
+        seconds = min(seconds_of(split_text, corpus) for _ in range(3))
+        f1 = marked.f1(right, predicted, expected)
         print(
-            f"{name:<22}{right / found:>10.3f}{right / wanted:>9.3f}{f1:>8.3f}{size / seconds:>9.2f}",
+            f"{name:<22}{right / predicted:>10.3f}{right / expected:>9.3f}{f1:>8.3f}{size / seconds:>9.2f}",
             flush=True,
         )
 
 
-def timed(cut: Cutter, corpus: list[str]) -> float:
-    started = time.perf_counter()
+def seconds_of(split_text: Splitter, corpus: list[str]) -> float:
+    start = time.perf_counter()
     for text in corpus:
-        cut(text)
-    return time.perf_counter() - started
+        split_text(text)
+    return time.perf_counter() - start
 
 
 def trimmed_end(text: str, end: int) -> int:
     return len(text[:end].rstrip())
 
 
-def splitters() -> Iterator[tuple[str, Cutter]]:
+def splitters() -> Iterator[tuple[str, Splitter]]:
     yield "capr", lambda text: [span.end for span in sentences(text)]
     yield "every line", lambda text: ends_of(text, text.splitlines(keepends=True))
     if installed("pysbd"):
@@ -95,10 +97,10 @@ def splitters() -> Iterator[tuple[str, Cutter]]:
         )
 
 
-def ends_of(text: str, pieces: list[str]) -> list[int]:
+def ends_of(text: str, lines: list[str]) -> list[int]:
     ends, position = [], 0
-    for piece in pieces:
-        position += len(piece)
+    for line in lines:
+        position += len(line)
         ends.append(position)
     return ends
 
@@ -108,6 +110,7 @@ def installed(module: str) -> bool:
 
 
 def load_marked():
+    """Import tests/segment/marked.py, which reads the marked notes."""
     path = Path(__file__).parents[1] / "tests" / "segment" / "marked.py"
     spec = importlib.util.spec_from_file_location("marked", path)
     module = importlib.util.module_from_spec(spec)

@@ -1,11 +1,11 @@
-"""The server under load: requests a second and latency of searches and questions, beside a bare FastAPI route.
+"""Measure the server under load: requests a second and latency of searches and questions, and of a bare FastAPI route.
 
 python bench/serve.py [--passages 100000] [--workers 1] [--connections 16] [--seconds 15] [--work FOLDER]
-python bench/serve.py --soak 10    # minutes of mixed load: memory has to stay flat, and nothing may fail
+python bench/serve.py --soak 10    # minutes of mixed load; fails if a request fails or memory grows
 
-Without --passages, the samples are searched. All runs on one machine: server and client share its cores. The client is
-wrk (apt-get install wrk) if it is there, else a small one of asyncio's. Everything is on that is on for users: access,
-limits but for the rate, and the audit trail with an fsync for each reply.
+Without --passages, the library has the samples. Server and client run on one computer and share its cores. The client
+is wrk (apt-get install wrk) if it is installed, else a small asyncio client. The server runs as for users, with access
+control, all limits except the rate limit, and the audit trail with an fsync for each reply.
 """
 
 from __future__ import annotations
@@ -32,25 +32,27 @@ import corpus
 from corpus import Times, say
 
 from capr import samples
-from capr.index import EmbeddedIndex
+from capr.index import PASSAGES
+from capr.index.embedded.engine import EmbeddedIndex
 from capr.search import Library
-from capr.search.library import BATCH
+from capr.search.batches import ENCODED as BATCH
 from capr.search.models import load_encoder
-from capr.serve.tokens import Tokens
+from capr.serve.state import open_state
+from capr.serve.tokens import TokenStore
 
-KINDS = {  # where to, and what is sent along with a question
+KINDS = {  # the route, and the fields of the body besides the question
     "lexical": ("search", {"k": 10, "mode": "lexical"}),
     "hybrid": ("search", {"k": 10, "mode": "hybrid", "rerank": False}),
     "hybrid, re-ranked": ("search", {"k": 10, "mode": "hybrid", "rerank": True}),
     "ask, 20 passages": ("ask", {}),
 }
-ENCODED = 1000  # passages whose vectors are real; those of others are mixtures
+ENCODED = 1000  # passages with real vectors; the vectors of others are mixtures
 QUESTIONS = 50
-WARM = 2.0  # seconds before anything is counted
-FLAT = 1.10  # times the memory after a third of the time that it may have in the end
+WARM = 2.0  # seconds before the measurement
+FLAT = 1.10  # the maximum ratio of the final memory to the memory after a third of the time
 START = """
 import json, sys
-from capr.serve.run import serve
+from capr.serve.launcher import serve
 from capr.serve.settings import Settings
 sys.exit(serve(Settings(**json.loads(sys.argv[1])), lambda address: print(address, flush=True)))
 """
@@ -68,12 +70,12 @@ print(f"http://127.0.0.1:{listening.getsockname()[1]}/", flush=True)
 uvicorn.Server(uvicorn.Config(app, log_level="warning", access_log=False)).run(sockets=[listening])
 """
 LUA = """
-local sent = {SENT}
-local place = 0
+local requests = {REQUESTS}
+local i = 0
 request = function()
-  place = place % #sent + 1
-  return wrk.format("POST", sent[place][1], {["Content-Type"] = "application/json", ["Authorization"] = "Bearer TOKEN"},
-    sent[place][2])
+  i = i % #requests + 1
+  return wrk.format("POST", requests[i][1], {["Content-Type"] = "application/json", ["Authorization"] = "Bearer TOKEN"},
+    requests[i][2])
 end
 done = function(summary, latency)
   io.write(string.format('RESULT {"requests": %d, "seconds": %f, "p50": %f, "p95": %f, "errors": %d}\\n',
@@ -84,15 +86,15 @@ end
 """
 
 
-class Sent(NamedTuple):
-    """A request."""
+class Request(NamedTuple):
+    """A request to send."""
 
     path: str
     body: str
 
 
 class Load(NamedTuple):
-    """What a client measured; latencies in milliseconds."""
+    """The measurements of a client; latencies in milliseconds."""
 
     requests: int
     seconds: float
@@ -103,30 +105,36 @@ class Load(NamedTuple):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--passages", type=int, default=0, help="of a library that is made up; the samples if 0")
+    parser.add_argument("--passages", type=int, default=0, help="size of a synthetic library; 0 for the samples")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--threads", type=int, default=4)
     parser.add_argument("--connections", type=int, default=16)
     parser.add_argument("--seconds", type=float, default=15.0)
-    parser.add_argument("--soak", type=float, default=0.0, help="minutes")
-    parser.add_argument("--work", type=Path, help="where libraries are kept")
-    given = parser.parse_args()
+    parser.add_argument("--soak", type=float, default=0.0, help="minutes of mixed load")
+    parser.add_argument("--work", type=Path, help="where to keep the libraries, to use them again")
+    arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        library = built(given.work or Path(folder), given.passages)
-        token, _ = Tokens(library).create("bench", "reader")
-        asked = questions(given.passages)
+        library = build(arguments.work or Path(folder), arguments.passages)
+        token, _ = TokenStore(open_state(library).tokens).create("bench", "reader")
+        queries = questions(arguments.passages)
         settings = {
-            "library": str(library), "port": 0, "workers": given.workers, "threads": given.threads, "rate": 0,
-            "waiting": 4 * given.connections, "audit": str(Path(folder) / "audit"), "waiting_seconds": 120,
-        }  # fmt: skip
-        if given.soak:
-            soak(settings, token, asked, given.connections, given.soak * 60)
+            "library": str(library),
+            "port": 0,
+            "workers": arguments.workers,
+            "threads": arguments.threads,
+            "rate": 0,
+            "waiting": 4 * arguments.connections,
+            "audit": str(Path(folder) / "audit"),
+            "waiting_seconds": 120,
+        }
+        if arguments.soak:
+            soak(settings, token, queries, arguments.connections, arguments.soak * 60)
         else:
-            measure(settings, token, asked, given.connections, given.seconds)
+            measure(settings, token, queries, arguments.connections, arguments.seconds)
 
 
-def measure(settings: dict, token: str, asked: Sequence[str], connections: int, seconds: float) -> None:
-    """A line for each kind of search, and one for a route that does nothing."""
+def measure(settings: dict, token: str, queries: Sequence[str], connections: int, seconds: float) -> None:
+    """Print a line for each kind of search, and one for a route that does nothing."""
     with Library(settings["library"]) as library:
         stats = library.stats()
     client = "wrk" if shutil.which("wrk") else "asyncio"
@@ -135,49 +143,49 @@ def measure(settings: dict, token: str, asked: Sequence[str], connections: int, 
     )
     print("| route | requests/s | p50 ms | p95 ms | errors |\n|---|---|---|---|---|")
     with running(BARE, {}) as (address, _):
-        told("bare FastAPI route", load(address, token, sent(asked, "search", {}), connections, seconds))
-    begun = time.perf_counter()
+        report("bare FastAPI route", load(address, token, requests_of(queries, "search", {}), connections, seconds))
+    start = time.perf_counter()
     with running(START, settings) as (address, process):
-        listening = time.perf_counter() - begun
+        listening = time.perf_counter() - start
         wait(address)
-        ready = time.perf_counter() - begun
-        for name, (route, body) in KINDS.items():
-            told(name, load(address, token, sent(asked, route, body), connections, seconds))
+        ready = time.perf_counter() - start
+        for name, (route, fields) in KINDS.items():
+            report(name, load(address, token, requests_of(queries, route, fields), connections, seconds))
         memory = sum(resident(pid) for pid in family(process.pid))
     print(f"\nListening after {listening:.1f} s, ready after {ready:.1f} s, {memory / 1e6:,.0f} MB in the end.")
 
 
-def soak(settings: dict, token: str, asked: Sequence[str], connections: int, seconds: float) -> None:
-    """Mixed load for long; complains if memory grows or a request fails."""
-    mixed = [one for kind in KINDS.values() for one in sent(asked, *kind)]
+def soak(settings: dict, token: str, queries: Sequence[str], connections: int, seconds: float) -> None:
+    """Send mixed load for a long time, and exit with an error if memory grows or a request fails."""
+    mixed = [request for kind in KINDS.values() for request in requests_of(queries, *kind)]
     with running(START, settings) as (address, process):
         wait(address)
-        seen: list[float] = []
+        memory: list[float] = []
         failed = requests = 0
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
-            one = load(address, token, mixed, connections, min(20.0, seconds), warm=0.0)
-            failed, requests = failed + one.errors, requests + one.requests
-            seen.append(sum(resident(pid) for pid in family(process.pid)) / 1e6)
-            say(f"{requests:,} requests, {failed} failed, {seen[-1]:,.0f} MB")
-    early = max(seen[: max(1, len(seen) // 3)])
-    memory = f"memory {early:,.0f} MB, then {seen[-1]:,.0f} MB"
-    print(f"{requests:,} requests in {seconds / 60:g} minutes, {failed} failed; {memory}")
-    if failed or seen[-1] > FLAT * early:
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline:
+            part = load(address, token, mixed, connections, min(20.0, seconds), warm=0.0)
+            failed, requests = failed + part.errors, requests + part.requests
+            memory.append(sum(resident(pid) for pid in family(process.pid)) / 1e6)
+            say(f"{requests:,} requests, {failed} failed, {memory[-1]:,.0f} MB")
+    early = max(memory[: max(1, len(memory) // 3)])
+    growth = f"memory {early:,.0f} MB, then {memory[-1]:,.0f} MB"
+    print(f"{requests:,} requests in {seconds / 60:g} minutes, {failed} failed; {growth}")
+    if failed or memory[-1] > FLAT * early:
         sys.exit("requests failed, or memory grew")
 
 
-def told(name: str, found: Load) -> None:
-    rate = found.requests / found.seconds
-    shown = f"{rate:,.0f}" if rate >= 10 else f"{rate:.1f}"
-    print(f"| {name} | {shown} | {found.p50:,.1f} | {found.p95:,.1f} | {found.errors} |", flush=True)
+def report(name: str, result: Load) -> None:
+    rate = result.requests / result.seconds
+    rounded = f"{rate:,.0f}" if rate >= 10 else f"{rate:.1f}"
+    print(f"| {name} | {rounded} | {result.p50:,.1f} | {result.p95:,.1f} | {result.errors} |", flush=True)
 
 
 # --- libraries ---
 
 
-def built(work: Path, passages: int) -> Path:
-    """The samples, or so many passages that are made of their sentences; kept for the next time."""
+def build(work: Path, passages: int) -> Path:
+    """Build a library of the samples, or of passages made of their sentences; reuse one from an earlier run."""
     folder = work / (f"library-{passages}" if passages else "library-samples")
     if (folder / "library.db").is_file():
         return folder
@@ -189,16 +197,16 @@ def built(work: Path, passages: int) -> Path:
     encoder = load_encoder("capr")
     assert encoder is not None
     rows = list(islice(corpus.rows(None, None), passages))
-    some = rows[:ENCODED]
-    vectors = corpus.real_vectors([], some, encoder.passages([row.text for row in some]))
+    first = rows[:ENCODED]
+    vectors = corpus.real_vectors([], first, encoder.passages([row.text for row in first]))
     index = EmbeddedIndex(folder, create=True)
     with index.writing() as writer:
         writer.set_encoder(encoder.identity)
         writer.commit()
         waiting = 0
-        for one, places in corpus.documents(rows, passages, Times()):
-            writer.add(replace(one, vectors=list(vectors.of(places))))
-            waiting += len(places)
+        for document, positions in corpus.documents(rows, passages, Times()):
+            writer.add(replace(document, vectors={PASSAGES: list(vectors.of(positions))}))
+            waiting += len(positions)
             if waiting >= 20 * BATCH:
                 writer.commit()
                 waiting = 0
@@ -210,31 +218,31 @@ def built(work: Path, passages: int) -> Path:
 def questions(passages: int) -> list[str]:
     if passages:
         return corpus.questions(None, None, QUESTIONS)
-    return [one.question for one in samples.questions() if one.question][:QUESTIONS]
+    return [sample.question for sample in samples.questions() if sample.question][:QUESTIONS]
 
 
-def sent(asked: Sequence[str], route: str, more: dict) -> list[Sent]:
+def requests_of(queries: Sequence[str], route: str, fields: dict) -> list[Request]:
     name = "question" if route == "ask" else "query"
-    return [Sent(f"/api/{route}", json.dumps({name: question, **more})) for question in asked]
+    return [Request(f"/api/{route}", json.dumps({name: query, **fields})) for query in queries]
 
 
 # --- load ---
 
 
 def load(
-    address: str, token: str, requests: Sequence[Sent], connections: int, seconds: float, warm: float = WARM
+    address: str, token: str, requests: Sequence[Request], connections: int, seconds: float, warm: float = WARM
 ) -> Load:
-    """What so many connections measure that ask one request after the other."""
-    client = _wrk if shutil.which("wrk") else _own
+    """Measure connections that each send one request after the other."""
+    client = _load_with_wrk if shutil.which("wrk") else _load_with_asyncio
     if warm:
         client(address, token, requests, connections, warm)
     return client(address, token, requests, connections, seconds)
 
 
-def _wrk(address: str, token: str, requests: Sequence[Sent], connections: int, seconds: float) -> Load:
-    listed = ",".join(f'{{"{one.path}", [==[{one.body}]==]}}' for one in requests)
+def _load_with_wrk(address: str, token: str, requests: Sequence[Request], connections: int, seconds: float) -> Load:
+    table = ",".join(f'{{"{request.path}", [==[{request.body}]==]}}' for request in requests)
     with tempfile.NamedTemporaryFile("w", suffix=".lua") as script:
-        script.write(LUA.replace("SENT", listed).replace("TOKEN", token))
+        script.write(LUA.replace("REQUESTS", table).replace("TOKEN", token))
         script.flush()
         command = [
             "wrk",
@@ -247,46 +255,46 @@ def _wrk(address: str, token: str, requests: Sequence[Sent], connections: int, s
             script.name,
             address,
         ]
-        done = subprocess.run(command, capture_output=True, text=True, check=True)
-    result = next(line for line in done.stdout.splitlines() if line.startswith("RESULT"))
+        process = subprocess.run(command, capture_output=True, text=True, check=True)
+    result = next(line for line in process.stdout.splitlines() if line.startswith("RESULT"))
     return Load(**json.loads(result.removeprefix("RESULT ")))
 
 
-def _own(address: str, token: str, requests: Sequence[Sent], connections: int, seconds: float) -> Load:
-    return asyncio.run(_asked(urlsplit(address).port or 80, token, requests, connections, seconds))
+def _load_with_asyncio(address: str, token: str, requests: Sequence[Request], connections: int, seconds: float) -> Load:
+    return asyncio.run(_send(urlsplit(address).port or 80, token, requests, connections, seconds))
 
 
-async def _asked(port: int, token: str, requests: Sequence[Sent], connections: int, seconds: float) -> Load:
-    took: list[float] = []
+async def _send(port: int, token: str, requests: Sequence[Request], connections: int, seconds: float) -> Load:
+    times: list[float] = []
     errors = 0
-    until = time.monotonic() + seconds
+    deadline = time.monotonic() + seconds
 
     async def connection(first: int) -> None:
         nonlocal errors
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
-        place = first
-        while time.monotonic() < until:
-            path, text = requests[place % len(requests)]
+        i = first
+        while time.monotonic() < deadline:
+            path, text = requests[i % len(requests)]
             body = text.encode()
-            place += connections
+            i += connections
             head = (
                 f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {token}\r\n"
                 f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
             )
-            begun = time.perf_counter()
+            start = time.perf_counter()
             writer.write(head.encode() + body)
             reply = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
             await reader.readexactly(int(reply.split("content-length:")[1].split()[0]))
-            took.append(time.perf_counter() - begun)
+            times.append(time.perf_counter() - start)
             errors += not reply.startswith("http/1.1 200")
         writer.close()
 
-    begun = time.monotonic()
+    start = time.monotonic()
     await asyncio.gather(*(connection(number) for number in range(connections)))
-    took.sort()
-    return Load(
-        len(took), time.monotonic() - begun, 1000 * took[len(took) // 2], 1000 * took[int(0.95 * len(took))], errors
-    )
+    elapsed = time.monotonic() - start
+    times.sort()
+    p50, p95 = times[len(times) // 2], times[int(0.95 * len(times))]
+    return Load(len(times), elapsed, 1000 * p50, 1000 * p95, errors)
 
 
 # --- processes ---
@@ -294,7 +302,7 @@ async def _asked(port: int, token: str, requests: Sequence[Sent], connections: i
 
 @contextmanager
 def running(program: str, settings: dict) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    """A server of its own; its address."""
+    """Run a server in a new process; yield its address and the process."""
     command = [sys.executable, "-c", program, json.dumps(settings)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
@@ -306,7 +314,7 @@ def running(program: str, settings: dict) -> Iterator[tuple[str, subprocess.Pope
 
 
 def wait(address: str) -> None:
-    """Until it is ready."""
+    """Wait until the server is ready."""
     for _ in range(1200):
         try:
             with urlopen(f"{address}ready", timeout=10) as reply:
@@ -318,13 +326,13 @@ def wait(address: str) -> None:
 
 
 def family(pid: int) -> list[int]:
-    """A process and its children."""
+    """Return the ids of a process and its children."""
     children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     return [pid, *map(int, children)]
 
 
 def resident(pid: int) -> float:
-    """Bytes of memory of a process."""
+    """Return the resident memory of a process in bytes."""
     try:
         return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * 4096.0
     except OSError:

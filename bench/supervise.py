@@ -1,6 +1,6 @@
-"""Speed and memory of making training examples, on articles that the benchmark makes up.
+"""Measure the speed and memory of making training examples: `python bench/supervise.py [--passages N ...]`.
 
-python bench/supervise.py [--passages 10000 100000]
+The benchmark makes up the articles.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ HEADINGS = ("Symptoms", "Causes", "Diagnosis", "Treatment", "Prognosis")
 
 
 def articles(count: int) -> Iterator[Document]:
-    """Articles of five sections, each of about a hundred words that are as frequent as in a language (Zipf)."""
-    draw = random.Random(1)
-    words = [f"{draw.choice('bcdfglmnprst')}{draw.choice('aeiou')}{number:x}" for number in range(50_000)]
+    """Yield articles with five sections of about a hundred words each, whose frequencies follow Zipf's law."""
+    rng = random.Random(1)
+    words = [f"{rng.choice('bcdfglmnprst')}{rng.choice('aeiou')}{number:x}" for number in range(50_000)]
     names = [concept.name for concept in islice(Vocabulary.load(), 20_000)]
     weights = list(accumulate(1 / (rank + 1) for rank in range(len(words))))
     for number in range(count):
-        title = draw.choice(names)
-        text, marks = "", []
+        title = rng.choice(names)
+        text, annotations = "", []
         for heading in HEADINGS:
             begin = len(text)
-            body = " ".join(draw.choices(words, cum_weights=weights, k=100))
+            body = " ".join(rng.choices(words, cum_weights=weights, k=100))
             text += f"{heading}\n{title} {body}.\n\n"
-            marks.append(Annotation("section", Span(begin, len(text)), {"heading": heading}))
-        yield Document(f"a{number}", text, title, {}, tuple(marks))
+            annotations.append(Annotation("section", Span(begin, len(text)), {"heading": heading}))
+        yield Document(f"a{number}", text, title, {}, tuple(annotations))
 
 
 def measure(passages: int) -> None:
@@ -46,12 +46,12 @@ def measure(passages: int) -> None:
     start = time.perf_counter()
     labeller = Labeller(annotator(with_tagger=False))
     with Pool(labelled(articles(passages // len(HEADINGS)), labeller)) as pool:
-        built = time.perf_counter() - start
+        fill_seconds = time.perf_counter() - start
         start = time.perf_counter()
-        drawn = sum(1 for _ in islice(examples(pool), 5000))
-        rate = drawn / (time.perf_counter() - start)
+        count = sum(1 for _ in islice(examples(pool), 5000))
+        rate = count / (time.perf_counter() - start)
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        print(json.dumps([len(pool), len(pool) / built, rate, peak]))
+        print(json.dumps([len(pool), len(pool) / fill_seconds, rate, peak]))
 
 
 def main() -> None:

@@ -1,6 +1,7 @@
-"""What the tests share."""
+"""Fixtures that all tests share."""
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,32 +10,33 @@ from hypothesis import settings
 import capr
 from capr.documents import Document, Problem
 
-# The same examples in every run, however slow the machine; `--hypothesis-profile=default` looks for new ones.
+# Every run uses the same examples, without a time limit; `--hypothesis-profile=default` searches for new ones.
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.load_profile("same")
-# Most tests are about something else than the models that ship, and those take their time.
+# Most tests do not need the built-in models, which are slow.
 os.environ["CAPR_WEIGHTS"] = os.devnull
+sys.path.insert(0, str(Path(__file__).parent))  # makes `commands` and `sectioned` importable
 SHARED_DATA = Path(__file__).parents[2] / "shared" / "data"
 
 
 @pytest.fixture(scope="session")
 def data() -> Path:
-    """The public data sets that train and measure capr; they are not part of the repository."""
+    """The folder of the public data sets, which are not part of the repository."""
     if not SHARED_DATA.is_dir():
-        pytest.skip(f"the data sets are not at {SHARED_DATA} (docs/data.md says what they are)")
+        pytest.skip(f"the data sets are not at {SHARED_DATA} (see docs/reference/data.md)")
     return SHARED_DATA
 
 
 @pytest.fixture(autouse=True)
-def what_ships(request, monkeypatch):
-    """Gives tests that are marked with `shipped` the models that ship."""
+def built_in_models(request, monkeypatch):
+    """Give the built-in models to tests with the mark `shipped`."""
     if request.node.get_closest_marker("shipped"):
         monkeypatch.delenv("CAPR_WEIGHTS")
 
 
 @pytest.fixture
 def read(tmp_path):
-    """Writes a file and reads it: the documents, the problems that lost something, and the notices."""
+    """A function that writes a file, reads it, and returns the documents, the problems and the notices."""
 
     def read_file(name: str, content: bytes | str, **options) -> tuple[list[Document], list[Problem], list[Problem]]:
         path = tmp_path / name
@@ -44,7 +46,7 @@ def read(tmp_path):
         problems = [p for p in reading.problems if not isinstance(p, capr.documents.Notice)]
         notices = [p for p in reading.problems if isinstance(p, capr.documents.Notice)]
         assert reading.errors == len(problems)
-        for problem in reading.problems:  # every message says where, what and how to mend it
+        for problem in reading.problems:  # every message has the file, the fact and the fix
             assert problem.file == str(path)
             assert problem.fact
             assert problem.fix

@@ -1,10 +1,11 @@
-"""The commands, as a user runs them."""
+"""The commands that read and segment documents, and the options of all commands."""
 
 import json
 import subprocess
 import sys
 from pathlib import Path
 
+import commands
 import pytest
 
 import capr
@@ -31,7 +32,7 @@ def folder(tmp_path):
     return tmp_path
 
 
-def test_read_prints_json_lines_and_tells_of_problems(folder):
+def test_read_prints_json_lines_and_problems(folder):
     result = run("read", "--json", str(folder))
     assert result.returncode == 1
     first, second = lines(result)
@@ -42,24 +43,24 @@ def test_read_prints_json_lines_and_tells_of_problems(folder):
         "text": "é 🩺\r\n",
         "metadata": {"source": folder.name, "file": "b.jsonl", "patient": "p1"},
     }
-    told = result.stderr.decode()
-    assert "b.jsonl, line 2: broken JSON at column 1 (Expecting value). Fix: write one complete JSON object" in told
-    assert "1 problem: what is named above could not be read; the rest was." in told
+    errors = result.stderr.decode()
+    assert "b.jsonl, line 2: broken JSON at column 1 (Expecting value). Fix: write one complete JSON object" in errors
+    assert "1 problem: the input named above could not be read; the rest was." in errors
 
 
 def test_read_shows_a_table(folder):
     result = run("read", str(folder / "a.txt"))
     assert result.returncode == 0
-    shown = result.stdout.decode()
-    assert "a.txt" in shown
-    assert "1 document, 36 characters (1 text)" in shown
+    output = result.stdout.decode()
+    assert "a.txt" in output
+    assert "1 document, 36 characters (1 text)" in output
 
 
-def test_brackets_in_a_note_are_shown_as_they_are(tmp_path):
+def test_brackets_in_a_note_are_printed_unchanged(tmp_path):
     (tmp_path / "a[b].txt").write_text("[x] yes [/sic] :smile: [red]ok")
-    shown = run("segment", "--by", "section", str(tmp_path)).stdout.decode()
-    assert "a[b].txt" in shown
-    assert "[x] yes [/sic] :smile: [red]ok" in shown
+    output = run("segment", "--by", "section", str(tmp_path)).stdout.decode()
+    assert "a[b].txt" in output
+    assert "[x] yes [/sic] :smile: [red]ok" in output
 
 
 def test_many_notices_do_not_hide_a_problem(tmp_path):
@@ -72,7 +73,7 @@ def test_many_notices_do_not_hide_a_problem(tmp_path):
     assert "... and 25 more notices" in result.stderr.decode() or "... and 26 more notices" in result.stderr.decode()
 
 
-def test_no_file_is_overwritten_that_is_not_ours(tmp_path):
+def test_commands_do_not_overwrite_files_of_the_user(tmp_path):
     note = tmp_path / "note.txt"
     note.write_text("PLAN: rest")
     result = run("headings", str(note), "-o", str(note))
@@ -82,30 +83,30 @@ def test_no_file_is_overwritten_that_is_not_ours(tmp_path):
     (tmp_path / "demo" / "notes" / "metadata.csv").write_text("mine")
     result = run("samples", "demo", cwd=tmp_path)
     assert result.returncode == 2
-    assert "is there already and is not the sample" in result.stderr.decode()
+    assert "exists already and is not the sample" in result.stderr.decode()
 
 
-def test_tables_and_lists_are_recognised_on_standard_input():
+def test_formats_are_recognised_on_standard_input():
     assert [d["id"] for d in lines(run("read", "-", "--json", stdin=b"id,note_text\n1,a\n2,b\n"))] == ["1", "2"]
     assert [d["id"] for d in lines(run("read", "-", "--json", stdin=b'[{"id": 1, "text": "a"}]'))] == ["1"]
 
 
-def test_read_strict_stops_with_the_fact_and_the_fix(folder):
+def test_read_strict_stops_at_a_problem(folder):
     result = run("read", "--strict", "--json", str(folder))
     assert result.returncode == 1
-    assert len(lines(result)) == 2  # those before it
+    assert len(lines(result)) == 2  # the documents before the problem
     assert result.stderr.decode().startswith("Error: ")
     assert "Fix: write one complete JSON object per line." in result.stderr.decode()
 
 
-def test_read_from_standard_input_and_back_again(folder):
-    written = run("read", "--json", str(folder / "a.txt")).stdout
-    result = run("read", "--json", "-", stdin=written)
+def test_json_lines_can_be_read_again(folder):
+    json_lines = run("read", "--json", str(folder / "a.txt")).stdout
+    result = run("read", "--json", "-", stdin=json_lines)
     assert result.returncode == 0
-    assert result.stdout == written
+    assert result.stdout == json_lines
 
 
-def test_replace_and_duplicates(folder):
+def test_replace_allows_duplicates(folder):
     twice = [str(folder / "a.txt")] * 2
     assert run("read", "--json", *twice).returncode == 1
     result = run("read", "--json", "--replace", *twice)
@@ -113,7 +114,7 @@ def test_replace_and_duplicates(folder):
     assert len(lines(result)) == 2
 
 
-def test_a_column_mapping(tmp_path):
+def test_columns_of_a_table(tmp_path):
     (tmp_path / "x.csv").write_text("key,findings,impression\n7,Clear.,Normal.\n")
     result = run(
         "read", "--json", "--column", "id=key", "--column", "text=findings+impression", str(tmp_path / "x.csv")
@@ -123,7 +124,7 @@ def test_a_column_mapping(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (["read", "nowhere"], "nowhere: there is no such file or folder"),
         (["read", ".", "--format", "word"], "there is no format 'word'. Fix: use one of"),
@@ -139,13 +140,13 @@ def test_a_column_mapping(tmp_path):
         (["read", ""], "a path is empty"),
     ],
 )
-def test_a_command_that_cannot_be_understood_says_why(tmp_path, arguments, told):
+def test_an_invalid_command_is_reported(tmp_path, arguments, message):
     result = run(*arguments, cwd=tmp_path)
     assert result.returncode == 2
-    assert told in " ".join(result.stderr.decode().split())
+    assert message in " ".join(result.stderr.decode().split())
 
 
-def test_segment_prints_the_ranges_that_python_gives(folder):
+def test_segment_agrees_with_python(folder):
     document = Document("a.txt", NOTE)
     by_section = lines(run("segment", "--by", "section", "--json", str(folder / "a.txt")))
     expected = [(s.span.begin, s.span.end, s.heading) for s in sections(document)]
@@ -172,23 +173,33 @@ def test_headings_are_counted_saved_and_used(tmp_path):
     assert result.returncode == 0
     assert "      3  verdict\n      2  remark\n" in result.stdout.decode()
     options = ["--by", "section", "--headings", str(counts), "--threshold", "3", "--json"]
-    found = lines(run("segment", str(tmp_path / "1.txt"), *options))
-    assert [line["heading"] for line in found] == ["Verdict"]
+    segments = lines(run("segment", str(tmp_path / "1.txt"), *options))
+    assert [line["heading"] for line in segments] == ["Verdict"]
 
 
-def test_samples_are_written_out(tmp_path):
+def test_samples_are_written(tmp_path):
     result = run("samples", "demo", cwd=tmp_path)
     assert result.stdout.decode() == "70 notes and 32 articles are in demo/\n"
     reading = capr.read([tmp_path / "demo" / "notes", tmp_path / "demo" / "articles"])
     assert [document.text for document in reading] == [document.text for document in capr.samples.documents()]
 
 
-def test_a_reader_that_leaves_is_no_error(folder):
+def test_a_closed_pipe_is_not_an_error(folder):
     command = f"{sys.executable} -c 'from capr.cli import app; app()' segment --by sentence --json"
     notes = capr.samples.folder() / "notes"
     result = subprocess.run(f"{command} {notes} | head -1", shell=True, capture_output=True, check=True)
     assert result.stderr == b""
 
 
-def test_the_version_is_told():
+@pytest.mark.parametrize("group", [(), ("token",), ("train",), ("evaluate",)])
+def test_the_help_does_not_cut_descriptions(tmp_path, group):
+    _, _, listing = commands.run(tmp_path, *group, "--help").stdout.partition("Commands:\n")
+    assert "..." not in listing
+    assert "explain" not in listing.split()
+    assert all(len(line) <= 80 for line in listing.splitlines())
+    if not group:
+        assert "for dense search; this replaces the vectors of another encoder." in " ".join(listing.split())
+
+
+def test_the_version_is_printed():
     assert run("--version").stdout.decode() == f"capr {capr.__version__}\n"

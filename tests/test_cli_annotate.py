@@ -1,4 +1,4 @@
-"""The commands `capr annotate` and `capr suggest`, as a user runs them."""
+"""The commands `capr annotate` and `capr suggest`."""
 
 import io
 import json
@@ -25,7 +25,7 @@ class Result(NamedTuple):
 
 @pytest.fixture
 def run(monkeypatch, capsys):
-    """Runs a command in this process, since loading the tagger takes its time: its exit code, output and errors."""
+    """A function that runs a command in this process, because loading the tagger is slow, and returns its result."""
 
     def command(*arguments: str, stdin: bytes = b"", cwd: Path | None = None, **variables: str) -> Result:
         for name, value in ({"COLUMNS": "200"} | variables).items():
@@ -33,9 +33,9 @@ def run(monkeypatch, capsys):
         monkeypatch.chdir(cwd or Path.cwd())
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
         monkeypatch.setattr(sys, "argv", ["capr", *arguments])
-        with pytest.raises(SystemExit) as left:
+        with pytest.raises(SystemExit) as exit_error:
             app()
-        return Result(left.value.code or 0, *capsys.readouterr())
+        return Result(exit_error.value.code or 0, *capsys.readouterr())
 
     return command
 
@@ -55,20 +55,20 @@ def folder(tmp_path):
 def test_annotate_shows_the_text_with_its_mentions(run, folder):
     result = run("annotate", "a.txt", cwd=folder)
     assert (result.returncode, result.stderr) == (0, "")
-    shown = result.stdout
-    assert shown.startswith("a.txt\n")
-    assert "Denies [chest pain] [¬: Denies]. Father had a [heart attack] [family: Father]. Takes [Lasix] [x]." in shown
-    assert "1 symptom, 1 disease, 1 drug in 1 document" in shown
-    assert "\x1b" not in shown
+    output = result.stdout
+    assert output.startswith("a.txt\n")
+    assert "Denies [chest pain] [¬: Denies]. Father had a [heart attack] [family: Father]. Takes [Lasix] [x]." in output
+    assert "1 symptom, 1 disease, 1 drug in 1 document" in output
+    assert "\x1b" not in output
 
 
 def test_annotate_shows_colours_on_a_terminal(run, folder):
-    shown = run("annotate", "--no-tagger", "a.txt", cwd=folder, FORCE_COLOR="1", TERM="xterm").stdout
-    assert "\x1b[1;9;33mchest pain\x1b[0m" in shown  # struck through, since it is negated
-    assert "\x1b[1;31mheart attack\x1b[0m" in shown
+    output = run("annotate", "--no-tagger", "a.txt", cwd=folder, FORCE_COLOR="1", TERM="xterm").stdout
+    assert "\x1b[1;9;33mchest pain\x1b[0m" in output  # struck through, since it is negated
+    assert "\x1b[1;31mheart attack\x1b[0m" in output
 
 
-def test_annotate_gives_what_python_gives(run, folder):
+def test_annotate_agrees_with_python(run, folder):
     document = Document("a.txt", NOTE)
     for options, tagger in ((["--json"], True), (["--json", "--no-tagger"], False)):
         result = run("annotate", "a.txt", *options, cwd=folder)
@@ -89,13 +89,13 @@ def test_annotate_without_the_tagger_finds_names_only(run, folder):
 
 def test_annotate_reads_standard_input_and_a_vocabulary(run, folder):
     result = run("annotate", "-", "--json", "--no-tagger", "--vocabulary", "own.csv", cwd=folder, stdin=b"No zorb. MI.")
-    shown = [(line["text"], line["kind"], line["concept"]["code"], line["negated"]) for line in lines(result)]
-    assert shown == [("zorb", "finding", "LOCAL:1", True), ("MI", "finding", "LOCAL:1", False)]
-    shown = run("annotate", "-", "--no-tagger", "--vocabulary", "own.csv", cwd=folder, stdin=b"zorb").stdout
-    assert "1 finding in 1 document" in shown
+    output = [(line["text"], line["kind"], line["concept"]["code"], line["negated"]) for line in lines(result)]
+    assert output == [("zorb", "finding", "LOCAL:1", True), ("MI", "finding", "LOCAL:1", False)]
+    output = run("annotate", "-", "--no-tagger", "--vocabulary", "own.csv", cwd=folder, stdin=b"zorb").stdout
+    assert "1 finding in 1 document" in output
 
 
-def test_annotate_says_that_nothing_was_found(run, folder):
+def test_annotate_reports_that_there_is_no_mention(run, folder):
     result = run("annotate", "-", "--no-tagger", stdin=b"Well.")
     assert result.returncode == 0
     assert "nothing found in 1 document" in result.stdout
@@ -108,21 +108,21 @@ def test_a_note_cannot_control_the_terminal(run, folder):
 
 @pytest.mark.parametrize("command", [["annotate", "a.txt", "--no-tagger"], ["suggest", "zorb"]])
 @pytest.mark.parametrize(
-    ("table", "told"),
+    ("table", "message"),
     [
         ("bad.csv", "Error: bad.csv, line 2: 'zorb' has no code. Fix: give it one"),
         ("nowhere.csv", "Error: nowhere.csv: cannot be read ("),
     ],
 )
-def test_a_bad_vocabulary_is_told(run, folder, command, table, told):
+def test_a_bad_vocabulary_is_reported(run, folder, command, table, message):
     result = run(*command, "--vocabulary", table, cwd=folder)
     assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr.startswith(told)
+    assert result.stderr.startswith(message)
     assert "Fix: " in result.stderr
     assert "Traceback" not in result.stderr
 
 
-def test_annotate_goes_on_after_a_problem(run, folder):
+def test_annotate_continues_after_a_problem(run, folder):
     (folder / "b.jsonl").write_text('broken\n{"id": "n1", "text": "fever"}\n')
     result = run("annotate", "b.jsonl", "--json", "--no-tagger", cwd=folder)
     assert result.returncode == 1
@@ -133,9 +133,9 @@ def test_annotate_goes_on_after_a_problem(run, folder):
 def test_suggest_forgives_a_typing_error(run):
     result = run("suggest", "hart att")
     assert (result.returncode, result.stderr) == (0, "")
-    shown = result.stdout.split()
-    assert " ".join(shown[:4]) == "name means kind code"
-    assert " ".join(shown[-6:]) == "heart attack myocardial infarction disease MESH:D009203"
+    words = result.stdout.split()
+    assert " ".join(words[:4]) == "name means kind code"
+    assert " ".join(words[-6:]) == "heart attack myocardial infarction disease MESH:D009203"
 
 
 def test_suggest_prints_json_lines(run, folder):
@@ -146,19 +146,19 @@ def test_suggest_prints_json_lines(run, folder):
             "concept": {"system": "MESH", "code": "MESH:D009203", "name": "myocardial infarction"},
         }
     ]
-    found = lines(run("suggest", "zorb", "--json", "--vocabulary", "own.csv", "--limit", "1", cwd=folder))
-    assert [(line["name"], line["kind"]) for line in found] == [("zorb", "finding")]
+    completions = lines(run("suggest", "zorb", "--json", "--vocabulary", "own.csv", "-k", "1", cwd=folder))
+    assert [(line["name"], line["kind"]) for line in completions] == [("zorb", "finding")]
 
 
-def test_suggest_finds_nothing(run):
+def test_suggest_without_a_completion(run):
     result = run("suggest", "qqqqq")
     assert result.returncode == 1
-    assert result.stdout == "No name begins like 'qqqqq'.\n"
+    assert result.stdout == "No name begins with 'qqqqq'.\n"
     assert run("suggest", "qqqqq", "--json").stdout == ""
 
 
-@pytest.mark.parametrize("arguments", [["suggest"], ["suggest", "a", "--limit", "0"], ["annotate"]])
-def test_a_command_that_cannot_be_understood(run, arguments):
+@pytest.mark.parametrize("arguments", [["suggest"], ["suggest", "a", "-k", "0"], ["annotate"]])
+def test_an_invalid_command(run, arguments):
     result = run(*arguments)
     assert result.returncode == 2
     assert "Traceback" not in result.stderr

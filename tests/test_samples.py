@@ -1,4 +1,4 @@
-"""The sample corpus is what it says it is."""
+"""The sample corpus has the documents, questions and answers that it describes."""
 
 from collections import Counter
 
@@ -40,7 +40,7 @@ def test_articles_have_sections(documents):
     assert all(len(article.annotated("section")) >= 5 for article in articles)
 
 
-def test_every_answer_is_where_it_says(documents, questions):
+def test_the_text_of_every_answer_is_at_its_span(documents, questions):
     assert len(questions) == 319
     for question in questions:
         assert (question.question is None) == (question.entity is not None) == (question.aspect is not None)
@@ -53,15 +53,17 @@ def test_every_answer_is_where_it_says(documents, questions):
             assert question.patient in (None, document.metadata.get("patient"))
 
 
-def test_there_are_questions_of_every_kind(questions):
+def test_every_kind_of_question_is_frequent(questions):
     assert sum(question.entity is not None for question in questions) >= 75
     assert sum(question.question is not None for question in questions) >= 75
     assert sum(not question.answers for question in questions) >= 30
 
 
 def test_answers_lie_within_passages(documents, questions):
-    """Sections, sentences and passages are cut well enough that few gold answers are torn apart."""
-    cut = {identifier: passages(document) for identifier, document in documents.items()}
+    """Check that passages cut few gold answers."""
+    passages_by_id = {id: passages(document) for id, document in documents.items()}
     answers = [answer for question in questions for answer in question.answers]
-    whole = sum(any(p.span.covers(a.span) for p in cut[a.document]) for a in answers)
-    assert whole / len(answers) >= 0.98
+    covered = sum(
+        any(passage.span.covers(answer.span) for passage in passages_by_id[answer.document]) for answer in answers
+    )
+    assert covered / len(answers) >= 0.98

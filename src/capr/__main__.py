@@ -1,4 +1,4 @@
-"""`python -m capr` is `capr`."""
+"""Run the command line with `python -m capr`."""
 
 from capr.cli import app
 

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from capr.annotate.abbreviations import definitions
 
 
-def defined(text: str) -> dict[str, str]:
+def long_forms(text: str) -> dict[str, str]:
     return {short: long.of(text) for short, long in definitions(text)}
 
 
@@ -25,8 +25,8 @@ def defined(text: str) -> dict[str, str]:
         ("AKI (acute kidney injury)", "AKI", "acute kidney injury"),
     ],
 )
-def test_a_definition(text, short, long):
-    assert defined(text) == {short: long}
+def test_definition_is_found(text, short, long):
+    assert long_forms(text) == {short: long}
 
 
 @pytest.mark.parametrize(
@@ -45,20 +45,20 @@ def test_a_definition(text, short, long):
         "a " + "word " * 30 + "kidney injury (AKI)",
     ],
 )
-def test_no_definition(text):
-    assert defined(text) == {}
+def test_other_brackets_define_nothing(text):
+    assert long_forms(text) == {}
 
 
-def test_two_definitions():
+def test_every_definition_is_found():
     text = "Deep vein thrombosis (DVT) and pulmonary embolism (PE)."
-    assert defined(text) == {"DVT": "Deep vein thrombosis", "PE": "pulmonary embolism"}
+    assert long_forms(text) == {"DVT": "Deep vein thrombosis", "PE": "pulmonary embolism"}
 
 
 @given(st.text(st.sampled_from("aAkKiI ().\n-İß😀é/&2")) | st.text())
 @example("(A/)")
 @example("A B (AB)")
 @example("ß (SS)")
-def test_spans_index_any_text(text):
+def test_spans_are_valid_in_any_text(text):
     for short, long in definitions(text):
         assert 0 <= long.begin < long.end <= len(text)
         assert long.of(text) == long.of(text).strip()

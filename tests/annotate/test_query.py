@@ -3,11 +3,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from capr.annotate import Concept, Query, Vocabulary
-from capr.annotate.query import heading
 from capr.documents import CaprError
+from capr.segment.aspects import heading
 
 
-def test_the_wording_for_search():
+def test_wording_for_search():
     assert Query("What helps?").wording == "What helps?"
     assert Query(entity="gout").wording == "gout"
     assert Query(entity="gout", aspect="risk").wording == "What are the risk factors of gout?"
@@ -16,10 +16,10 @@ def test_the_wording_for_search():
 
 
 def test_all_wordings():
-    found = Query(entity="gout", aspect="Risk").wordings()
-    assert len(found) == len({*found})
-    assert found[0] == Query(entity="gout", aspect="risk").wording
-    assert {"gout ; risk factors", "gout: risk", "risk of gout"} <= {*found}
+    wordings = Query(entity="gout", aspect="Risk").wordings()
+    assert len(wordings) == len({*wordings})
+    assert wordings[0] == Query(entity="gout", aspect="risk").wording
+    assert {"gout ; risk factors", "gout: risk", "risk of gout"} <= {*wordings}
     assert Query(entity="gout", aspect="treatment").wordings() == [
         "What are the treatments of gout?",
         "How is gout treated?",
@@ -43,17 +43,17 @@ def test_all_wordings():
         (Query(" what helps? "), ["what helps?"]),
     ],
 )
-def test_blanks_are_nothing(query, wordings):
+def test_blank_fields_count_as_empty(query, wordings):
     assert query.wordings() == wordings
 
 
 @pytest.mark.parametrize(
-    "given",
+    "arguments",
     [{}, {"text": " "}, {"text": "a", "entity": "b"}, {"text": "a", "aspect": "b"}, {"entity": " ", "aspect": "\t"}],
 )
-def test_a_query_that_cannot_be_understood(given):
+def test_query_needs_either_a_text_or_a_pair(arguments):
     with pytest.raises(CaprError, match=r"either a text or an entity .*\. Fix: give a text, or an entity"):
-        Query(**given)
+        Query(**arguments)
 
 
 @given(st.text(), st.text(), st.text())
@@ -64,7 +64,7 @@ def test_every_query_has_a_wording(text, entity, aspect):
         assert all(words.strip() for words in query.wordings())
 
 
-def test_synonyms():
+def test_synonyms_of_the_entity():
     assert Query(entity="heart attack").synonyms()[0] == "myocardial infarction"
     assert (
         Query(entity="zorblax").synonyms() == Query("heart attack").synonyms() == Query(aspect="risk").synonyms() == []
@@ -72,5 +72,5 @@ def test_synonyms():
     assert Query(entity="a").synonyms(Vocabulary(added=[Concept("L:1", "t", "a", ("b",))])) == ["b"]
 
 
-def test_headings():
+def test_usual_headings():
     assert (heading("risk"), heading("Risk Factors:"), heading("ABC")) == ("risk factors", "risk factors", "abc")

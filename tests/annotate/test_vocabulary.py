@@ -7,16 +7,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from capr.annotate import Concept, Vocabulary
-from capr.annotate.names import key
 from capr.annotate.table import read_table
 from capr.documents import CaprError
+from capr.text.names import key
 
 SHIPPED = Vocabulary.load()
 
 
 @pytest.fixture
 def table(tmp_path):
-    """Writes a user's table and gives its path."""
+    """Return a function that writes a user's table and returns its path."""
 
     def write(content: str | bytes, name: str = "own.csv"):
         path = tmp_path / name
@@ -34,34 +34,34 @@ def rows() -> list[list[str]]:
     return [row.split("\t") for row in others]
 
 
-def test_the_table_is_well_formed(rows):
+def test_table_is_valid(rows):
     assert {len(row) for row in rows} == {6}
     assert {row[1] for row in rows} == {"disease", "symptom", "drug"}
     assert len({row[0] for row in rows}) == len(rows) == len(SHIPPED)
     assert all(row[2] == row[2].strip() and row[2] for row in rows)
 
 
-def test_the_keys_are_those_of_the_names(rows):
-    wrong = []
+def test_keys_match_the_names(rows):
+    mismatches = []
     for code, _, name, synonyms, _, keys in rows:
         names = [name, *(synonyms.split("|") if synonyms else [])]
-        given = keys.split("|")
-        if len(given) != len(names) or any(k and k != key(n) for k, n in zip(given, names, strict=False)):
-            wrong.append(code)
-    assert wrong == []
+        row_keys = keys.split("|")
+        if len(row_keys) != len(names) or any(k and k != key(n) for k, n in zip(row_keys, names, strict=False)):
+            mismatches.append(code)
+    assert mismatches == []
 
 
-def test_no_key_means_two_concepts(rows):
+def test_every_key_has_one_concept(rows):
     counts = Counter(name for row in rows for name in {*row[5].split("|")} - {""})
     assert [name for name, count in counts.items() if count > 1] == []
 
 
-def test_no_concept_has_a_name_twice(rows):
-    twice = [(row[0], k) for row in rows for k, count in Counter(row[5].split("|")).items() if k and count > 1]
-    assert twice == []
+def test_names_of_a_concept_are_distinct(rows):
+    duplicates = [(row[0], k) for row in rows for k, count in Counter(row[5].split("|")).items() if k and count > 1]
+    assert duplicates == []
 
 
-def test_there_are_many_names_and_all_systems():
+def test_vocabulary_covers_all_systems_and_kinds():
     assert sum(len(concept.names) for concept in SHIPPED) >= 50_000
     systems = Counter(code.partition(":")[0] for c in SHIPPED for code in {c.code, *c.codes})
     assert all(systems[system] > 1000 for system in ("MESH", "ICD10CM", "HP", "DOID", "MONDO", "DRUGBANK"))
@@ -86,7 +86,7 @@ def test_there_are_many_names_and_all_systems():
         ("German measles", "rubella"),
     ],
 )
-def test_lay_words(lay, name):
+def test_lay_names_are_found(lay, name):
     assert SHIPPED.find(lay).name == name
 
 
@@ -103,7 +103,7 @@ def test_lay_words(lay, name):
         ("Plavix", "clopidogrel"),
     ],
 )
-def test_brand_names(brand, drug):
+def test_brand_names_are_found(brand, drug):
     concept = SHIPPED.find(brand)
     assert (concept.name, concept.kind) == (drug, "drug")
 
@@ -111,27 +111,27 @@ def test_brand_names(brand, drug):
 @pytest.mark.parametrize(
     "name", ["myocardial infarction", "Heart-Attacks", "HEART ATTACK", "MI", "mi", "MIs", " heart\nattack "]
 )
-def test_a_name_is_found_in_any_spelling(name):
+def test_spelling_variants_are_found(name):
     assert SHIPPED.find(name).code == "MESH:D009203"
 
 
 @pytest.mark.parametrize("name", ["GOUT", "FEVER", "COUGH", "HIVES", "Gout", "gout"])
-def test_a_short_word_in_capitals_is_still_that_word(name):
+def test_capitals_do_not_turn_a_word_into_an_abbreviation(name):
     assert SHIPPED.find(name) is not None
     assert SHIPPED.find(name) is SHIPPED.find(name.lower())
 
 
-def test_an_abbreviation_is_found_however_it_is_typed():
+def test_abbreviation_is_found_in_any_case():
     assert SHIPPED.find("tPA").name == SHIPPED.find("tpa").name == SHIPPED.find("TPA").name == "alteplase"
 
 
 @pytest.mark.parametrize("name", ["", "   ", "zorblax", "心脏病", ".*", "heart", "x" * 10_000, "\x00"])
-def test_an_unknown_name_is_not_found(name):
+def test_unknown_name_is_not_found(name):
     assert SHIPPED.find(name) is None
     assert SHIPPED.synonyms(name) == []
 
 
-def test_synonyms_do_not_have_the_name_itself():
+def test_synonyms_exclude_the_name_itself():
     assert SHIPPED.synonyms("heart attacks")[0] == "myocardial infarction"
     assert "heart attack" not in SHIPPED.synonyms("heart attacks")
     assert {"heart attack", "MI"} <= {*SHIPPED.synonyms("myocardial infarction")}
@@ -140,7 +140,7 @@ def test_synonyms_do_not_have_the_name_itself():
 
 
 @pytest.mark.parametrize("code", ["MESH:D009203", "ICD10CM:I21", "icd10cm:i21", "HP:0001658", "DOID:5844"])
-def test_a_code_of_any_system_is_found(code):
+def test_codes_of_all_systems_are_found(code):
     assert SHIPPED.by_code(code).name == "myocardial infarction"
 
 
@@ -151,8 +151,8 @@ def test_every_concept_is_found_by_its_own_code():
 
 
 def test_nearly_every_name_is_found():
-    lost = [name for concept in SHIPPED for name in concept.names if SHIPPED.find(name) is not concept]
-    assert len(lost) < 50  # such as ER+ and ER- breast cancer, which no key tells apart
+    missing = [name for concept in SHIPPED for name in concept.names if SHIPPED.find(name) is not concept]
+    assert len(missing) < 50  # such as ER+ and ER- breast cancer, which have the same key
 
 
 def test_system_and_names():
@@ -162,8 +162,8 @@ def test_system_and_names():
     assert concept.as_json() == {"system": "L", "code": "L:1", "name": "a"}
 
 
-def names(typed: str, limit: int = 10) -> list[str]:
-    return [suggestion.name for suggestion in SHIPPED.suggest(typed, limit)]
+def names(prefix: str, limit: int = 10) -> list[str]:
+    return [suggestion.name for suggestion in SHIPPED.suggest(prefix, limit)]
 
 
 def test_suggestions_by_prefix():
@@ -175,67 +175,67 @@ def test_suggestions_by_prefix():
 
 
 def test_suggestions_by_a_later_word():
-    found = SHIPPED.suggest("infarction", 50)
-    assert "myocardial infarction" in [suggestion.concept.name for suggestion in found]
+    suggestions = SHIPPED.suggest("infarction", 50)
+    assert "myocardial infarction" in [suggestion.concept.name for suggestion in suggestions]
 
 
 @pytest.mark.parametrize(
-    "typed",
+    "prefix",
     ["hart attack", "heaart attack", "haert attack", "hearz attack", "heart attak", "eart attack", "xheart att"],
 )
-def test_suggestions_after_one_typing_error(typed):
-    assert names(typed) == ["heart attack"]
+def test_suggestions_after_one_typing_error(prefix):
+    assert names(prefix) == ["heart attack"]
 
 
 def test_no_suggestion_after_two_typing_errors():
     assert "heart attack" not in names("hrt attakc")
 
 
-@pytest.mark.parametrize("typed", ["asthma", "MI", "gout", "stroke", "hives", "Tylenol", "diabetes", "cough", "PE"])
-def test_the_exact_name_comes_first(typed):
-    assert names(typed)[0].lower() == typed.lower()
+@pytest.mark.parametrize("prefix", ["asthma", "MI", "gout", "stroke", "hives", "Tylenol", "diabetes", "cough", "PE"])
+def test_exact_name_comes_first(prefix):
+    assert names(prefix)[0].lower() == prefix.lower()
 
 
-def test_one_suggestion_for_each_concept():
-    found = SHIPPED.suggest("myocardial infarct", 100)
-    assert len({suggestion.concept.code for suggestion in found}) == len(found) > 5
+def test_concept_is_suggested_once():
+    suggestions = SHIPPED.suggest("myocardial infarct", 100)
+    assert len({suggestion.concept.code for suggestion in suggestions}) == len(suggestions) > 5
 
 
-@pytest.mark.parametrize("typed", ["", " ", "\t\n", "qqqqqq", "a" * 10_000, "心脏病", ".*", "(?", "[a-", "\\", "\x00"])
-def test_nothing_to_suggest(typed):
-    assert names(typed) == []
+@pytest.mark.parametrize("prefix", ["", " ", "\t\n", "qqqqqq", "a" * 10_000, "心脏病", ".*", "(?", "[a-", "\\", "\x00"])
+def test_no_suggestions(prefix):
+    assert names(prefix) == []
 
 
 @pytest.mark.parametrize(
-    "typed",
+    "prefix",
     [" heart attack ", "heart  attack", "heart   \t attack", "Heart-Att", "HEART\nATT"],
 )
-def test_blanks_hyphens_and_capitals_do_not_count_while_typing(typed):
-    assert names(typed) == ["heart attack"]
+def test_suggestions_ignore_white_space_hyphens_and_case(prefix):
+    assert names(prefix) == ["heart attack"]
 
 
-def test_accents_and_apostrophes_do_not_count_while_typing():
+def test_suggestions_ignore_accents_and_apostrophes():
     assert names("Ménière")[0] == names("meniere’s")[0] == names("Meniere's dis")[0] == "Meniere disease"
     assert names("Me\u0301nie\u0300re")[0] == "Meniere disease"
 
 
-def test_a_line_break_does_not_join_two_names():
+def test_line_break_does_not_join_two_names():
     assert not {"Addison disease", "allergic disease"} & {*names("disease\na")}
 
 
 @given(st.text(max_size=30), st.integers(-1, 30))
 @example("heart att\U0010ffff", 5)
 @example("\ud800", 5)
-def test_any_typing_gives_at_most_the_limit(typed, limit):
-    found = SHIPPED.suggest(typed, limit)
-    assert len(found) <= max(limit, 0)
-    assert all(suggestion.name in suggestion.concept.names for suggestion in found)
+def test_number_of_suggestions_is_limited(prefix, limit):
+    suggestions = SHIPPED.suggest(prefix, limit)
+    assert len(suggestions) <= max(limit, 0)
+    assert all(suggestion.name in suggestion.concept.names for suggestion in suggestions)
 
 
 OWN = "code,name,synonyms,kind,codes\nLOCAL:1,zorblax syndrome,MI | zorb sign,finding,ICD10CM:X99|HP:9\nLOCAL:2,heart attack\n"
 
 
-def test_a_users_names_are_found_and_win(table):
+def test_names_of_a_user_take_precedence(table):
     vocabulary = Vocabulary.load(table(OWN))
     own = Concept("LOCAL:1", "finding", "zorblax syndrome", ("MI", "zorb sign"), ("ICD10CM:X99", "HP:9"))
     assert vocabulary.find("Zorb-signs") == vocabulary.find("MI") == own
@@ -248,12 +248,12 @@ def test_a_users_names_are_found_and_win(table):
     assert vocabulary.suggest("zorblx")[0].concept == own
 
 
-@pytest.mark.parametrize("typed", ["MI", "heart att"])
-def test_a_users_names_come_first_in_suggestions(table, typed):
-    assert Vocabulary.load(table(OWN)).suggest(typed)[0].concept.system == "LOCAL"
+@pytest.mark.parametrize("prefix", ["MI", "heart att"])
+def test_names_of_a_user_are_suggested_first(table, prefix):
+    assert Vocabulary.load(table(OWN)).suggest(prefix)[0].concept.system == "LOCAL"
 
 
-def test_a_later_table_wins(table):
+def test_later_table_takes_precedence(table):
     first, second = table("code,name\nA:1,zorb\n", "1.csv"), table("code,name\nB:1,zorb\n", "2.csv")
     assert Vocabulary.load(first, second).find("zorb").code == "B:1"
     assert Vocabulary.load(str(second), str(first)).find("zorb").code == "A:1"
@@ -275,7 +275,7 @@ def test_a_later_table_wins(table):
         ("own.csv", "code,name\nL:1,a\x0cb\n", Concept("L:1", "term", "a\x0cb")),
     ],
 )
-def test_a_good_table(table, name, content, expected):
+def test_valid_table_is_read(table, name, content, expected):
     assert read_table(table(content, name)) == [expected]
 
 
@@ -287,8 +287,8 @@ def test_a_good_table(table, name, content, expected):
         ("code,name\nL:1,a\nL:2,c\nL:1,b\n", 4, "the code L:1 is already in line 2", "make them one row"),
         ("code,name\nL:1,\n", 2, "L:1 has no name", "write its preferred name"),
         ("code,name\nL:1\n", 2, "L:1 has no name", "write its preferred name"),
-        ("code,name\nL:1,--\n", 2, "a name without a letter or digit", "write the words"),
-        ("code,name,synonyms\nL:1,a,b|?\n", 2, "a name without a letter or digit", "write the words"),
+        ("code,name\nL:1,--\n", 2, "a name without a letter or digit", "write the words as in your texts"),
+        ("code,name,synonyms\nL:1,a,b|?\n", 2, "a name without a letter or digit", "write the words as in your texts"),
         ("code,name,colour\nL:1,a,red\n", 1, "the columns are code, name, colour", "begin with a line such as"),
         ("code,title\nL:1,a\n", 1, "the columns are code, title", "begin with a line such as code,name"),
         ("code;name\nL:1;a\n", 1, "the columns are code;name", "begin with a line such as code,name"),
@@ -301,29 +301,29 @@ def test_a_good_table(table, name, content, expected):
         ('code,name\nL:1,"a\nb"\n,x\n', 4, "'x' has no code", "give it one"),
     ],
 )
-def test_a_bad_table_is_told_with_line_fact_and_fix(table, content, line, fact, fix):
+def test_error_of_an_invalid_table_has_line_fact_and_fix(table, content, line, fact, fix):
     path = table(content)
-    with pytest.raises(CaprError) as told:
+    with pytest.raises(CaprError) as error:
         Vocabulary.load(path)
-    message = str(told.value)
+    message = str(error.value)
     assert message.startswith(f"{path}, line {line}: ")
     assert fact in message
     assert f"Fix: {fix}" in message
 
 
-def test_every_bad_row_is_told(table):
-    with pytest.raises(CaprError) as told:
+def test_error_lists_every_invalid_row(table):
+    with pytest.raises(CaprError) as error:
         read_table(table("code,name\n,a\nL:1,b\nL:1,c\nL:2,\n"))
-    assert [line.split(": ")[0].split("line ")[1] for line in str(told.value).split("\n")] == ["2", "4", "5"]
+    assert [line.split(": ")[0].split("line ")[1] for line in str(error.value).split("\n")] == ["2", "4", "5"]
 
 
 @pytest.mark.parametrize("content", [None, b"code,name\nL:1,caf\xe9\n", "code,name\nL:1,a\n".encode("utf-16")])
-def test_a_table_that_cannot_be_read(tmp_path, content):
+def test_unreadable_table_is_rejected(tmp_path, content):
     path = tmp_path / "own.csv"
     if content:
         path.write_bytes(content)
-    with pytest.raises(CaprError, match="Fix: name a CSV file in UTF-8") as told:
+    with pytest.raises(CaprError, match="Fix: name a CSV file in UTF-8") as error:
         Vocabulary.load(path)
-    assert str(told.value).startswith(f"{path}: cannot be read (")
+    assert str(error.value).startswith(f"{path}: cannot be read (")
     with pytest.raises(CaprError, match="Fix: name a CSV file"):
         Vocabulary.load(tmp_path)  # a folder

@@ -1,7 +1,7 @@
-"""What the tests of the page share: a sample library, a server of their own, and a browser.
+"""Fixtures of the page tests: a sample library, servers and a browser.
 
-They need Chromium and are slow: `make test-browser` runs them, `make test` leaves them out. `CAPR_CHROMIUM` names the
-browser, `CAPR_BROWSER_LIBRARY` a library of the samples that is there already.
+The tests need Chromium and are slow: `make test-browser` runs them, and `make test` does not. `CAPR_CHROMIUM` names the
+browser, and `CAPR_BROWSER_LIBRARY` an existing library of the samples, which saves time.
 """
 
 import json
@@ -23,7 +23,7 @@ FLAGS = (
     "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking"
     " --disable-component-update --disable-sync"
 )
-PATIENCE = 30  # seconds for a server to start, and for the page to show something, on a machine that has much to do
+MAX_WAIT = 30  # seconds for a server to start and for the page to react, even on a busy machine
 
 HOSTILE = """\
 ASSESSMENT: 😀 Acute gout of the left knee, <script>document.title = "taken"</script> treated with colchicine.
@@ -34,12 +34,12 @@ PLAN: 👩‍⚕️ Continue allopurinol 300 mg daily. <b>Recheck</b> uric acid.
 
 
 def run(*arguments):
-    """Runs a command of capr with the models that ship."""
-    done = subprocess.run(
+    """Run a command of capr with the models that ship, and return its output."""
+    process = subprocess.run(
         [sys.executable, "-m", "capr", *map(str, arguments)], env=_environment(), capture_output=True, text=True
     )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    assert process.returncode == 0, process.stderr
+    return process.stdout
 
 
 def _environment():
@@ -48,7 +48,7 @@ def _environment():
 
 @pytest.fixture(scope="session")
 def library(tmp_path_factory):
-    """The samples, and a note that tries to be more than text."""
+    """Return a library of the samples and a note with markup."""
     folder = tmp_path_factory.mktemp("browser")
     path = folder / "library"
     if os.environ.get("CAPR_BROWSER_LIBRARY"):
@@ -64,7 +64,7 @@ def library(tmp_path_factory):
 
 
 class Served:
-    """A server of capr on this machine, which ends with the test."""
+    """A server of capr on this machine, which the fixtures stop."""
 
     def __init__(self, library, *options, port=None):
         self.library, self.options = library, options
@@ -77,7 +77,7 @@ class Served:
         command = [sys.executable, "-m", "capr", "serve", str(self.library), "--port", str(self.port), *self.options]
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(command, env=_environment(), stdout=log, stderr=log)
-        deadline = time.monotonic() + 2 * PATIENCE
+        deadline = time.monotonic() + 2 * MAX_WAIT
         while not self._ready():
             assert self.process.poll() is None, self.log.read_text()[-3000:]
             assert time.monotonic() < deadline, self.log.read_text()[-3000:]
@@ -85,25 +85,25 @@ class Served:
 
     def _ready(self):
         try:
-            with urllib.request.urlopen(f"{self.url}ready", timeout=5) as answer:
-                return answer.status == 200
+            with urllib.request.urlopen(f"{self.url}ready", timeout=5) as reply:
+                return reply.status == 200
         except (urllib.error.URLError, OSError):
             return False
 
-    def stop(self, how=signal.SIGTERM):
+    def stop(self, signal_number=signal.SIGTERM):
         if self.process.poll() is None:
-            self.process.send_signal(how)
+            self.process.send_signal(signal_number)
             try:
-                self.process.wait(PATIENCE)
+                self.process.wait(MAX_WAIT)
             except subprocess.TimeoutExpired:
                 self.process.kill()
-                self.process.wait(PATIENCE)
+                self.process.wait(MAX_WAIT)
 
 
 def _free_port():
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return found.getsockname()[1]
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
 
 
 @pytest.fixture(scope="session")
@@ -115,7 +115,7 @@ def served(library):
 
 @pytest.fixture
 def another(library, tmp_path):
-    """Starts further servers, each on a copy of the library."""
+    """Return a function that starts another server on a copy of the library."""
     servers = []
 
     def start(*options, prepare=lambda copy: None, **more):
@@ -132,64 +132,68 @@ def another(library, tmp_path):
 
 @pytest.fixture
 def closed(another):
-    """A server that wants a token, and a token of a reader."""
-    from capr.serve.tokens import Tokens
+    """Return a server that needs a token, and the token of a reader."""
+    from capr.serve.state import open_state
+    from capr.serve.tokens import TokenStore
 
-    made = []
-    server = another(prepare=lambda copy: made.append(Tokens(copy).create("anna")[0]))
-    return server, made[0]
+    secrets = []
+    server = another(prepare=lambda copy: secrets.append(TokenStore(open_state(copy).tokens).create("anna")[0]))
+    return server, secrets[0]
 
 
 @pytest.fixture(scope="session")
 def browser():
     from playwright.sync_api import expect, sync_playwright
 
-    expect.set_options(timeout=PATIENCE * 1000)
+    expect.set_options(timeout=MAX_WAIT * 1000)
     with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS.split())
-        yield opened
-        opened.close()
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS.split())
+        yield browser
+        browser.close()
 
 
 @pytest.fixture
 def window(browser):
-    """Opens windows: `window(url, fragment, **options)`; in the end, looks for what no page may do."""
-    contexts, wrong = [], []
+    """Return a function that opens windows: `window(url, fragment, **options)`.
 
-    def opened(url, fragment="", **options):
+    The test fails if a page has an error, violates its security policy or requests another site.
+    """
+    contexts, violations = [], []
+
+    def open_window(url, fragment="", **options):
         settings = {"viewport": {"width": 1360, "height": 900}, "reduced_motion": "reduce", **options}
         context = browser.new_context(**settings)
         contexts.append(context)
-        context.set_default_timeout(PATIENCE * 1000)
+        context.set_default_timeout(MAX_WAIT * 1000)
         page = context.new_page()
 
-        def heard(message):
+        def check_message(message):
             if "Content Security Policy" in message.text or "Refused to" in message.text:
-                wrong.append(message.text)
+                violations.append(message.text)
 
-        def asked(request):
+        def check_request(request):
             if not request.url.startswith((url, "blob:", "about:", "data:")):
-                wrong.append(f"asked for {request.url}")
+                violations.append(f"requested {request.url}")
 
-        page.on("console", heard)
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("request", asked)
+        page.on("console", check_message)
+        page.on("pageerror", lambda error: violations.append(str(error)))
+        page.on("request", check_request)
         page.goto(f"{url}{fragment}")
         return page
 
-    yield opened
+    yield open_window
     for context in contexts:
         context.close()
-    assert wrong == []
+    assert violations == []
 
 
 @pytest.fixture
 def page(window, served):
-    """The page as it is before anything was searched."""
+    """Return the empty page."""
     return window(served.url)
 
 
 @pytest.fixture
 def at(window, served):
-    """The page at an address: `at("q=gout")`."""
+    """Return a function that opens the page at an address: `at("q=gout")`."""
     return lambda fragment, **options: window(served.url, f"#{fragment}", **options)

@@ -1,10 +1,11 @@
-"""axe-core on every view, light and dark, wide and narrow; and what a keyboard needs."""
+"""Checks of every view with axe-core, light and dark, wide and narrow, and of the keyboard."""
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import expect
 
-from capr.serve.tokens import Tokens
+from capr.serve.state import open_state
+from capr.serve.tokens import TokenStore
 
 REPORT = "document=p03-2025-02-03-discharge"
 VIEWS = {
@@ -14,7 +15,7 @@ VIEWS = {
     "groups": ("q=atrial+fibrillation&group=patient", ".group"),
     "none": ("q=%2Bzyzzyva&patient=p01", ".state.none"),
     "reports": ("patient=p03", ".documents"),
-    "report": (f"entity=vancomycin&aspect=medication&{REPORT}&at=2680-3194", ".strip"),
+    "report": (f"entity=vancomycin&aspect=medication&{REPORT}&at=2680-3194", ".score-chart"),
     "answer": (f"{REPORT}&ask=What+dose+of+vancomycin+was+she+discharged+on%3F", ".answer-card"),
     "refusal": (f"{REPORT}&ask=What+is+the+name+of+the+parrot%3F", ".refusal"),
     "missing": ("document=no-such-report", ".state.error"),
@@ -27,26 +28,26 @@ LOOKS = {
 
 
 def violations(page):
-    """What axe-core calls serious or critical, with the elements."""
-    found = Axe().run(page).response["violations"]
+    """Return the serious and critical violations that axe-core finds, with their elements."""
+    violations = Axe().run(page).response["violations"]
     return [
-        f"{one['impact']} {one['id']}: {[node['html'][:160] for node in one['nodes'][:3]]}"
-        for one in found
-        if one["impact"] in ("serious", "critical")
+        f"{violation['impact']} {violation['id']}: {[node['html'][:160] for node in violation['nodes'][:3]]}"
+        for violation in violations
+        if violation["impact"] in ("serious", "critical")
     ]
 
 
-def test_the_check_sees_what_is_wrong(page):
+def test_the_check_finds_a_violation(page):
     page.evaluate("document.querySelector('.tagline').style.setProperty('color', '#eee')")
-    assert [one for one in violations(page) if "color-contrast" in one]
+    assert [violation for violation in violations(page) if "color-contrast" in violation]
 
 
 @pytest.mark.parametrize("look", LOOKS)
 @pytest.mark.parametrize("view", VIEWS)
 def test_no_serious_violation(at, view, look):
-    fragment, shown = VIEWS[view]
+    fragment, selector = VIEWS[view]
     page = at(fragment, **LOOKS[look])
-    expect(page.locator(shown).first).to_be_visible()
+    expect(page.locator(selector).first).to_be_visible()
     if view in ("results", "report"):
         for summary in page.locator("main summary").all():
             if "Outline" not in summary.inner_text():
@@ -83,12 +84,16 @@ def test_no_serious_violation_in_the_token_dialog(closed, window):
 
 
 @pytest.mark.parametrize("name", ["M" * 32, "Dr. Wilhelmina Ames of Ward Seven"])
-def test_a_long_name_finds_room_on_a_narrow_screen(another, window, name):
-    made = []
-    server = another("--deidentify", "rules", prepare=lambda copy: made.append(Tokens(copy).create(name)[0]))
+def test_a_long_name_fits_a_narrow_screen(another, window, name):
+    secrets = []
+
+    def prepare(copy):
+        secrets.append(TokenStore(open_state(copy).tokens).create(name)[0])
+
+    server = another("--deidentify", "rules", prepare=prepare)
     for scheme in ("light", "dark"):
         page = window(server.url, "#q=gout", color_scheme=scheme, viewport={"width": 360, "height": 740})
-        page.get_by_label("Token").fill(made[0])
+        page.get_by_label("Token", exact=True).fill(secrets[0])
         page.keyboard.press("Enter")
         account = page.get_by_role("button", name=f"{name}: sign out")
         expect(account).to_be_visible()
@@ -110,20 +115,20 @@ def test_the_skip_link_goes_to_the_results_and_keeps_the_search(at):
     assert page.evaluate("location.hash") == "#q=gout"
 
 
-def test_colours_are_chosen_and_remembered(page):
-    ground = "getComputedStyle(document.body).backgroundColor"
-    light = page.evaluate(ground)
+def test_the_page_remembers_the_colours(page):
+    background = "getComputedStyle(document.body).backgroundColor"
+    light = page.evaluate(background)
     page.locator("#theme").click()
     expect(page.locator("#theme")).to_have_text("Light")
     page.locator("#theme").click()
     expect(page.locator("#theme")).to_have_text("Dark")
-    dark = page.evaluate(ground)
+    dark = page.evaluate(background)
     assert dark != light
     page.reload()
-    assert page.evaluate(ground) == dark
+    assert page.evaluate(background) == dark
 
 
-def test_every_field_and_button_has_a_name_and_focus_is_seen(at):
+def test_the_focus_is_visible(at):
     page = at("q=gout")
     expect(page.locator(".hit").first).to_be_visible()
     for _ in range(25):

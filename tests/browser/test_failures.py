@@ -1,4 +1,4 @@
-"""A wrong token, a server that dies in the middle, and one that has too much to do."""
+"""A wrong token, a server that dies, and a busy server."""
 
 import re
 import signal
@@ -9,13 +9,13 @@ from playwright.sync_api import expect
 def test_a_wrong_token_and_then_the_right_one(closed, window):
     server, token = closed
     page = window(server.url, "#q=gout")
-    dialog = page.get_by_role("dialog", name="This library is closed")
+    dialog = page.get_by_role("dialog", name="This library needs a token")
     expect(dialog).to_be_visible()
-    page.get_by_label("Token").fill("capr_wrong")
+    page.get_by_label("Token", exact=True).fill("capr_wrong")
     page.keyboard.press("Enter")
     expect(page.locator("#token-error")).not_to_be_empty()
     expect(dialog).to_be_visible()
-    page.get_by_label("Token").fill(token)
+    page.get_by_label("Token", exact=True).fill(token)
     dialog.get_by_role("button", name="Open").click()
     expect(page.locator(".hit").first).to_be_visible()
     expect(page.locator("#account")).to_contain_text("sign out")
@@ -28,7 +28,7 @@ def test_a_wrong_token_and_then_the_right_one(closed, window):
     assert page.evaluate("sessionStorage.length") == 0
 
 
-def test_without_a_token_there_is_nothing_to_see(closed, window):
+def test_without_a_token_the_page_shows_no_hits(closed, window):
     server, _ = closed
     page = window(server.url, "#q=gout")
     page.get_by_role("button", name="Cancel").click()
@@ -36,12 +36,12 @@ def test_without_a_token_there_is_nothing_to_see(closed, window):
     expect(page.locator(".hit")).to_have_count(0)
 
 
-def test_the_server_is_killed_in_the_middle(another, window):
+def test_a_killed_server_shows_the_banner(another, window):
     server = another()
     page = window(server.url, "#q=gout")
     expect(page.locator(".hit").first).to_be_visible()
     server.stop(signal.SIGKILL)
-    page.route("**/health", lambda route: route.abort())  # so that only the button brings it back
+    page.route("**/health", lambda route: route.abort())  # so that only the button hides the banner
     page.get_by_label("Question or words").fill("asthma")
     page.keyboard.press("Enter")
     banner = page.locator("#banner")
@@ -53,13 +53,13 @@ def test_the_server_is_killed_in_the_middle(another, window):
     expect(banner).to_be_hidden()
 
 
-def test_a_server_that_is_back_is_noticed(another, window):
+def test_the_banner_disappears_when_the_server_is_back(another, window):
     server = another()
     page = window(server.url, "#q=gout")
     expect(page.locator(".hit").first).to_be_visible()
     server.stop(signal.SIGKILL)
     page.locator(".hit").first.get_by_role("button", name="This passage answers", exact=True).click()
-    expect(page.locator("#toast")).to_contain_text("Not kept")
+    expect(page.locator("#toast")).to_contain_text("Not saved")
     expect(page.locator("#banner")).to_be_visible()
     page.get_by_label("Question or words").fill("asthma")
     page.keyboard.press("Enter")
@@ -69,21 +69,21 @@ def test_a_server_that_is_back_is_noticed(another, window):
     expect(page.locator(".understood")).to_contain_text("asthma")
 
 
-def test_a_server_that_hides_names_says_so(another, window):
+def test_the_page_shows_that_texts_are_deidentified(another, window):
     page = window(another("--deidentify", "rules").url, "#q=gout")
     expect(page.get_by_text("de-identified")).to_be_visible()
     expect(page.locator(".hit").first).to_be_visible()
 
 
-def test_a_busy_server_is_asked_again(at):
+def test_a_search_can_be_repeated_after_a_busy_reply(at):
     page = at("")
     busy = {"title": "Too much to do", "status": 503, "detail": "64 requests wait", "fix": "try again in a moment"}
-    once = {"done": False}
+    state = {"replied": False}
 
     def answer(route):
-        if once["done"]:
+        if state["replied"]:
             return route.continue_()
-        once["done"] = True
+        state["replied"] = True
         return route.fulfill(
             status=503, json=busy, headers={"Retry-After": "2"}, content_type="application/problem+json"
         )
@@ -96,9 +96,9 @@ def test_a_busy_server_is_asked_again(at):
     )
     page.get_by_role("button", name="Try again").click()
     expect(page.locator(".hit").first).to_be_visible()
-    once["done"] = False
+    state["replied"] = False
     page.get_by_label("Question or words").fill("asthma")
     page.keyboard.press("Enter")
     expect(page.locator("#results .state.error")).to_be_visible()
-    page.keyboard.press("Enter")  # the same once more
+    page.keyboard.press("Enter")  # the same search again
     expect(page.locator(".hit").first).to_be_visible()

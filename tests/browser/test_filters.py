@@ -1,9 +1,9 @@
-"""Filters with counts, and the chips that take them away."""
+"""Filters with counts, and the chips that remove them."""
 
 from playwright.sync_api import expect
 
 
-def test_a_patient_is_found_chosen_and_removed(at):
+def test_a_patient_filter_is_set_and_removed(at):
     page = at("q=vancomycin")
     panel = page.get_by_role("complementary", name="Filters")
     panel.get_by_label("Find a patient").fill("p03")
@@ -31,22 +31,22 @@ def test_counts_follow_the_other_filters(at):
     assert min(page.locator(".hit time").all_inner_texts()) >= "2025-01-01"
 
 
-def test_a_first_day_after_the_last_is_told(at):
+def test_a_first_day_after_the_last_shows_a_message(at):
     page = at("q=pain&to=2025-01-31")
     days = page.locator('[data-filter="date"]')
     days.get_by_label("From", exact=True).fill("2025-03-01")
     days.get_by_label("From", exact=True).press("Tab")
-    told = "From (2025-03-01) is after To (2025-01-31), so that nothing passes. Exchange them, or remove one."
-    expect(days.get_by_role("alert")).to_have_text(told)
-    expect(page.locator(".state.none .notice").first).to_have_text(told)
+    message = "From (2025-03-01) is after To (2025-01-31), so no document matches. Swap them, or remove one."
+    expect(days.get_by_role("alert")).to_have_text(message)
+    expect(page.locator(".state.none .notice").first).to_have_text(message)
     days.get_by_label("From", exact=True).fill("2025-01-01")
     days.get_by_label("From", exact=True).press("Tab")
     expect(page.locator(".hit").first).to_be_visible()
     expect(days.get_by_role("alert")).to_have_count(0)
-    expect(at("from=2025-03-01&to=2025-01-31").locator("#results .notice")).to_have_text(told)
+    expect(at("from=2025-03-01&to=2025-01-31").locator("#results .notice")).to_have_text(message)
 
 
-def test_the_histogram_takes_a_range(at):
+def test_a_drag_in_the_histogram_sets_a_range(at):
     page = at("q=pain")
     drawing = page.locator(".histogram")
     expect(drawing).to_be_visible()
@@ -78,7 +78,7 @@ def test_type_and_section(at):
     expect(page.locator(".chip")).to_have_count(0)
 
 
-def test_a_list_says_how_many_of_all_it_shows(at):
+def test_a_list_shows_how_many_values_it_omits(at):
     sections = at("q=pain").locator('[data-filter="section"]')
     sections.get_by_role("button", name="Show 50 of 308").click()
     expect(sections.locator("li")).to_have_count(50)
@@ -98,7 +98,7 @@ def test_hide_negated_and_family_history(at):
     assert page.evaluate("new URLSearchParams(location.hash.slice(1)).getAll('without')") == ["family", "negated"]
 
 
-def test_focus_stays_on_the_filter_that_was_set(at):
+def test_the_focus_stays_on_the_filter(at):
     page = at("q=pain")
     box = page.locator('[data-filter="type"]').get_by_label("Radiology report")
     box.focus()
@@ -107,7 +107,7 @@ def test_focus_stays_on_the_filter_that_was_set(at):
     expect(page.locator('[data-filter="type"]').get_by_label("Radiology report")).to_be_focused()
 
 
-def test_what_is_typed_stays_when_a_filter_is_set(at):
+def test_typed_text_stays_when_a_filter_changes(at):
     page = at("q=pain")
     box = page.get_by_label("Question or words")
     box.fill("asthma in the family")
@@ -132,14 +132,14 @@ def test_filters_without_a_query_list_the_reports(at):
     expect(page.locator(".report")).to_be_visible()
 
 
-def test_reports_that_have_a_section_are_as_many_as_the_panel_counts(at):
+def test_the_list_has_as_many_reports_as_the_panel_counts(at):
     page = at("section=allergies")
     expect(page.locator("#results h2")).to_have_text("29 documents")
-    expect(page.locator("#filter-body > p").first).to_have_text("29 documents pass the filters")
+    expect(page.locator("#filter-body > p").first).to_have_text("29 documents match the filters")
     expect(page.locator(".documents > li")).to_have_count(29)
 
 
-def test_on_a_narrow_screen_filters_unfold(at):
+def test_filters_unfold_on_a_narrow_screen(at):
     page = at("q=pain", viewport={"width": 360, "height": 740})
     fold = page.get_by_role("button", name="Filters", exact=True)
     expect(fold).to_have_attribute("aria-expanded", "false")

@@ -1,4 +1,4 @@
-"""A note that tries to be more than text, and characters that JavaScript counts as two."""
+"""A note with markup, and characters that JavaScript counts as two."""
 
 import json
 
@@ -19,23 +19,23 @@ def test_markup_in_text_title_and_metadata_is_shown_as_text(at):
     assert page.title() == "Report · capr"
 
 
-def test_marks_stand_where_they_belong_behind_an_emoji(at):
+def test_marks_after_an_emoji_have_the_right_text(at):
     page = at(f"q=gout&document={ID}")
     expect(page.locator(".report")).to_be_visible()
     marks = page.locator(".report .mention").evaluate_all("all => all.map(one => [one.textContent, one.mention.text])")
     assert {"colchicine", "hemochromatosis", "allopurinol"} <= {shown for shown, _ in marks}
-    assert all(shown == meant for shown, meant in marks)
+    assert all(shown == expected for shown, expected in marks)
 
 
-def test_marks_in_a_hit_behind_an_emoji(at):
+def test_marks_of_a_hit_after_an_emoji_have_the_right_text(at):
     page = at("q=colchicine+knee&patient=p99+%3Ci%3E")
     expect(page.locator(".hit mark.word", has_text="colchicine").first).to_have_text("colchicine")
     marks = page.locator(".hit .mention").evaluate_all("all => all.map(one => [one.textContent, one.mention.text])")
     assert marks
-    assert all(shown == meant for shown, meant in marks)
+    assert all(shown == expected for shown, expected in marks)
 
 
-def test_an_answer_behind_an_emoji(at):
+def test_an_answer_after_an_emoji_is_marked(at):
     page = at(f"document={ID}&ask=What+dose+of+allopurinol+does+he+take%3F")
     expect(page.locator(".answer-card .answer-text").first).to_contain_text("300 mg")
     expect(page.locator(".report .answer-mark.sure").first).to_have_text(
@@ -43,23 +43,23 @@ def test_an_answer_behind_an_emoji(at):
     )
 
 
-def test_characters_are_counted_as_the_server_counts_them(page):
-    """Every range of a text with characters of one and of two units, as Python cuts it."""
+def test_offsets_of_the_page_are_those_of_python(page):
+    """Every span of a text with characters of one and two units has the same text as in Python."""
     text = "a😀b👩‍⚕️é\u0301\U00010000z"
-    cut = [[b, e, text[b:e]] for b in range(len(text) + 1) for e in range(b, len(text) + 1)]
-    script = """async (given) => {
+    slices = [[b, e, text[b:e]] for b in range(len(text) + 1) for e in range(b, len(text) + 1)]
+    script = """async (parameters) => {
       const { Text } = await import(new URL("page/offsets.js", location.href).href);
-      const [text, cut] = JSON.parse(given);
-      const one = new Text(text, 100);
-      const wrong = cut.filter(([b, e, meant]) => one.slice(b + 100, e + 100) !== meant);
-      const back = cut.filter(([b]) => one.place(one.unit(b + 100)) !== b + 100);
-      return [one.end, wrong, back];
+      const [text, slices] = JSON.parse(parameters);
+      const converted = new Text(text, 100);
+      const wrong = slices.filter(([b, e, expected]) => converted.slice(b + 100, e + 100) !== expected);
+      const back = slices.filter(([b]) => converted.offset(converted.unit(b + 100)) !== b + 100);
+      return [converted.end, wrong, back];
     }"""
-    end, wrong, back = page.evaluate(script, json.dumps([text, cut]))
+    end, wrong, back = page.evaluate(script, json.dumps([text, slices]))
     assert (end, wrong, back) == (100 + len(text), [], [])
 
 
-def test_an_address_with_anything_in_it_is_harmless(at):
+def test_a_hostile_address_is_harmless(at):
     page = at("q=%3Cimg+src%3Dx%3E&k=1e9&at=x-y&group=%3Cb%3E&from=never&without=%00&zzz=1")
     expect(page.locator("#results .state, #results .hit").first).to_be_visible()
     assert page.evaluate("document.querySelectorAll('main img').length") == 0

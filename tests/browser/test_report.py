@@ -1,4 +1,4 @@
-"""The view of one report: outline, strip, mentions, and the box to ask it."""
+"""The view of one report: outline, score chart, mentions and the question box."""
 
 import re
 import time
@@ -37,13 +37,13 @@ def test_the_outline_jumps(at):
     expect(heading).to_be_in_viewport()
 
 
-def test_the_strip_jumps_by_click_and_by_keyboard(at):
+def test_the_score_chart_jumps_by_click_and_by_keyboard(at):
     page = at(f"entity=vancomycin&aspect=adverse+effects&{REPORT}")
     bar = page.get_by_role("slider", name="Score along the document")
     expect(bar).to_be_visible()
     count = int(bar.get_attribute("aria-valuemax"))
     assert count > 50
-    assert page.locator(".strip .row").count() == 3
+    assert page.locator(".score-chart .row").count() == 3
     bar.focus()
     page.keyboard.press("Enter")
     best = page.locator(".report .flash")
@@ -88,10 +88,10 @@ def test_a_report_that_cannot_be_scored_is_still_shown(at):
     expect(page.locator(".report")).to_be_visible()
 
 
-def test_without_a_query_there_is_no_strip(at):
+def test_without_a_query_there_is_no_score_chart(at):
     page = at(REPORT)
     expect(page.locator(".report")).to_be_visible()
-    expect(page.locator(".strip")).to_have_count(0)
+    expect(page.locator(".score-chart")).to_have_count(0)
 
 
 def test_mentions_by_kind(at):
@@ -104,7 +104,7 @@ def test_mentions_by_kind(at):
     expect(mark).to_be_in_viewport()
 
 
-def test_an_answer_is_shown_where_it_stands(at):
+def test_an_answer_is_marked_in_the_report(at):
     page = at(REPORT)
     page.get_by_label("Ask this report", exact=True).fill(DOSE)
     page.keyboard.press("Enter")
@@ -140,7 +140,7 @@ def test_a_question_in_the_address_is_asked(at):
     expect(page.locator(".answer-card.answer .answer-text")).to_contain_text("1,000 mg")
 
 
-def test_a_server_without_a_reader_says_so(another, window):
+def test_a_server_without_a_reader_shows_the_problem(another, window):
     page = window(another("--reader", "none").url, f"#{REPORT}&ask=What+dose%3F")
     box = page.locator(".answers .state.error")
     expect(box).to_be_visible()
@@ -149,7 +149,7 @@ def test_a_server_without_a_reader_says_so(another, window):
     expect(page.locator(".report")).to_contain_text("DISCHARGE MEDICATIONS")
 
 
-def test_a_report_that_is_not_there(at):
+def test_a_missing_report_shows_a_problem(at):
     page = at("q=gout&document=no-such-report")
     expect(page.locator("#document .state.error")).to_be_visible()
     page.get_by_role("link", name="Back to the results").click()
@@ -157,23 +157,35 @@ def test_a_report_that_is_not_there(at):
 
 
 def test_a_very_long_report_opens(at):
-    """20,000 lines under one heading, with a mention in every one, an emoji at the begin, and no end of sentences."""
+    """It has 20,000 lines under one heading, with a mention in each line and an emoji at the beginning."""
     line = "The patient denies chest pain since the last visit and was seen with gout.\n"
     text = "😀\n" + 20_000 * line
-    places = [2 + number * len(line) for number in range(20_000)]
+    starts = [2 + number * len(line) for number in range(20_000)]
     mentions = [
-        {"begin": at + 19, "end": at + 29, "text": "chest pain", "kind": "symptom", "concept": None, "negated": True}
-        for at in places
+        {
+            "begin": start + 19,
+            "end": start + 29,
+            "text": "chest pain",
+            "kind": "symptom",
+            "concept": None,
+            "negated": True,
+        }
+        for start in starts
     ]
     report = {
-        "id": "long", "title": "Long", "metadata": {}, "text": text, "mentions": mentions, "passages": [],
+        "id": "long",
+        "title": "Long",
+        "metadata": {},
+        "text": text,
+        "mentions": mentions,
+        "passages": [],
         "sections": [{"begin": 0, "end": len(text), "heading": None, "level": 1}],
-        "sentences": [[at, at + len(line) - 1] for at in places],
-    }  # fmt: skip
+        "sentences": [[start, start + len(line) - 1] for start in starts],
+    }
     page = at("")
     page.route("**/api/documents/long", lambda route: route.fulfill(json=report))
-    begun = time.monotonic()
+    started = time.monotonic()
     page.evaluate("location.hash = 'document=long'")
     expect(page.locator(".report .mention").nth(19_999)).to_have_text("chest pain")
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - started < 20
     assert page.locator(".report").evaluate("one => one.textContent.length") == len(text) + 1

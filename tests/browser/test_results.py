@@ -1,4 +1,4 @@
-"""What can be done with a passage that was found."""
+"""Hits: marks, neighbours, groups, copies, exports, judgements and saved searches."""
 
 import csv
 import io
@@ -7,14 +7,16 @@ from pathlib import Path
 
 from playwright.sync_api import expect
 
-TUPLE = "entity=stroke&aspect=family+history"
+PAIR = "entity=stroke&aspect=family+history"
 
 
-def test_a_negated_mention_looks_negated_and_says_why(at):
-    page = at(TUPLE)
+def test_a_negated_mention_looks_negated_and_shows_the_cue(at):
+    page = at(PAIR)
     mention = page.locator(".hit .mention.negated").first
     expect(mention).to_be_visible()
-    assert mention.locator(".said").evaluate("one => getComputedStyle(one).textDecorationLine") == "line-through"
+    assert (
+        mention.locator(".mention-text").evaluate("one => getComputedStyle(one).textDecorationLine") == "line-through"
+    )
     mention.hover()
     tip = page.get_by_role("tooltip")
     expect(tip).to_contain_text("negated, by “No")
@@ -22,8 +24,8 @@ def test_a_negated_mention_looks_negated_and_says_why(at):
     expect(tip).to_be_hidden()
 
 
-def test_mentions_are_one_stop_of_tab_and_arrows_go_on(at):
-    page = at(TUPLE)
+def test_mentions_are_one_tab_stop_with_arrow_keys(at):
+    page = at(PAIR)
     mentions = page.locator(".hit").first.locator(".passage .mention[role=button]")
     expect(mentions.first).to_have_attribute("tabindex", "0")
     mentions.first.focus()
@@ -36,18 +38,18 @@ def test_mentions_are_one_stop_of_tab_and_arrows_go_on(at):
     expect(page.get_by_role("tooltip")).to_have_count(0)
 
 
-def test_why_it_ranks_here(at):
-    page = at(TUPLE)
+def test_a_hit_shows_its_stages(at):
+    page = at(PAIR)
     first = page.locator(".hit").first
-    first.get_by_text("Why here").click()
+    first.get_by_text("Why this rank").click()
     for stage in ("Words", "Meaning", "Joined", "Read"):
         expect(
             first.locator(".why").get_by_role("row").filter(has=page.get_by_role("rowheader", name=stage))
         ).to_contain_text("rank")
 
 
-def test_next_and_previous_passage_in_place(at):
-    page = at(TUPLE)
+def test_next_and_previous_passages_appear_in_the_hit(at):
+    page = at(PAIR)
     first = page.locator(".hit").first
     first.get_by_role("button", name="Show the previous passage").click()
     expect(first.locator(".before .neighbour")).to_contain_text("SOCIAL HISTORY")
@@ -57,7 +59,7 @@ def test_next_and_previous_passage_in_place(at):
     expect(first.locator(".after .neighbour")).to_have_count(2)
 
 
-def test_before_the_first_passage_there_is_none(at):
+def test_the_first_passage_has_no_previous_one(at):
     page = at("q=%22Admission+Date%22&patient=p03")
     first = page.locator(".hit", has_text="Admission Date").first
     expect(first.get_by_role("button", name="Show the previous passage")).to_be_disabled()
@@ -75,8 +77,8 @@ def test_grouped_by_patient(at):
     expect(page.locator(".others .hit").first).to_be_visible()
 
 
-def test_copied_with_its_citation(at):
-    page = at(TUPLE)
+def test_a_copy_includes_the_citation(at):
+    page = at(PAIR)
     page.context.grant_permissions(["clipboard-read", "clipboard-write"])
     page.locator(".hit").first.get_by_role("button", name="Copy the passage with its citation").click()
     expect(page.locator("#toast")).to_contain_text("Copied")
@@ -87,37 +89,37 @@ def test_copied_with_its_citation(at):
     )
 
 
-def test_copied_where_there_is_no_tls(at):
-    """On an intranet without TLS the browser has no clipboard for scripts; the old way still works."""
-    page = at(TUPLE)
+def test_copying_works_without_tls(at):
+    """Without TLS, browsers have no clipboard API, so the page copies a selection."""
+    page = at(PAIR)
     page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
     page.locator(".hit").first.get_by_role("button", name="Copy the passage with its citation").click()
     expect(page.locator("#toast")).to_contain_text("Copied")
 
 
-def test_exported_as_csv_and_json(at):
-    page = at(f"{TUPLE}&patient=p05")
-    for form in ("CSV", "JSON"):
-        with page.expect_download() as waiting:
-            page.get_by_role("button", name=f"Export as {form}").click()
-        download = waiting.value
-        assert download.suggested_filename.endswith(form.lower())
+def test_export_as_csv_and_json(at):
+    page = at(f"{PAIR}&patient=p05")
+    for format in ("CSV", "JSON"):
+        with page.expect_download() as download_info:
+            page.get_by_role("button", name=f"Export as {format}").click()
+        download = download_info.value
+        assert download.suggested_filename.endswith(format.lower())
         text = Path(download.path()).read_text("utf-8-sig")
-        if form == "CSV":
+        if format == "CSV":
             rows = list(csv.DictReader(io.StringIO(text)))
             assert rows[0]["document"] == "p05-2025-09-11-discharge"
         else:
             assert json.loads(text)["hits"][0]["document"] == "p05-2025-09-11-discharge"
 
 
-def test_thumbs(at):
-    page = at(TUPLE)
+def test_judgements_are_saved_and_withdrawn(at):
+    page = at(PAIR)
     first = page.locator(".hit").first
     up = first.get_by_role("button", name="This passage answers", exact=True)
     down = first.get_by_role("button", name="This passage does not answer")
-    with page.expect_request("**/api/feedback") as sent:
+    with page.expect_request("**/api/feedback") as request_info:
         up.click()
-    body = sent.value.post_data_json
+    body = request_info.value.post_data_json
     assert (body["entity"], body["aspect"], body["answers"]) == ("stroke", "family history", True)
     assert (body["document"], body["begin"], body["end"]) == ("p05-2025-09-11-discharge", 1824, 1941)
     expect(up).to_have_attribute("aria-pressed", "true")
@@ -128,7 +130,7 @@ def test_thumbs(at):
     expect(down).to_have_attribute("aria-pressed", "true")
     expect(up).to_have_attribute("aria-pressed", "false")
     down.click()
-    expect(page.locator("#toast")).to_have_text("Taken back.")
+    expect(page.locator("#toast")).to_have_text("Withdrawn.")
     expect(down).to_have_attribute("aria-pressed", "false")
     page.reload()
     expect(first).to_be_visible()
@@ -136,7 +138,7 @@ def test_thumbs(at):
 
 
 def test_a_saved_search_is_opened_and_deleted(at):
-    page = at(f"{TUPLE}&group=patient")
+    page = at(f"{PAIR}&group=patient")
     expect(page.locator(".hit").first).to_be_visible()
     page.get_by_role("button", name="Save search").click()
     dialog = page.get_by_role("dialog", name="Saved searches")
@@ -156,7 +158,7 @@ def test_a_saved_search_is_opened_and_deleted(at):
     expect(link).to_have_count(0)
 
 
-def test_the_patient_of_a_hit_narrows_the_search(at):
-    page = at(TUPLE)
+def test_the_patient_of_a_hit_sets_a_filter(at):
+    page = at(PAIR)
     page.locator(".hit").first.get_by_role("button", name="Patient p05").click()
     expect(page.get_by_role("button", name="Remove the filter Patient: p05")).to_be_visible()

@@ -1,4 +1,4 @@
-"""Every view, light, dark and narrow, as pictures for the docs: `make screenshots` draws them anew."""
+"""Pictures of every view for the docs, light, dark and narrow; `make screenshots` redraws them."""
 
 import io
 import os
@@ -10,14 +10,14 @@ from playwright.sync_api import expect
 
 FOLDER = os.environ.get("CAPR_SCREENSHOTS", "")
 LARGEST = 200_000  # bytes of a picture
-COLOURS = 200  # enough for text on plain ground, at a third of the size
+COLOURS = 200  # enough for text on a plain background, at a third of the size
 REPORT = "document=p03-2025-02-03-discharge"
 VIEWS = {
     "start": ("", ".examples"),
     "question": ("q=What+was+the+kidney+injury+attributed+to%3F", ".hit"),
     "pair": ("entity=stroke&aspect=family+history&without=negated", ".hit"),
     "patients": ("q=atrial+fibrillation&group=patient&type=Discharge+summary&without=negated&without=family", ".group"),
-    "report": (f"entity=vancomycin&aspect=adverse+effects&{REPORT}&at=2680-3194", ".strip"),
+    "report": (f"entity=vancomycin&aspect=adverse+effects&{REPORT}&at=2680-3194", ".score-chart"),
     "answer": (f"q=vancomycin&{REPORT}&ask=What+dose+of+vancomycin+was+she+discharged+on%3F", ".answer-card"),
     "refusal": (f"q=vancomycin&{REPORT}&ask=What+is+the+name+of+the+parrot%3F", ".refusal"),
     "nothing": ("q=%2Bzyzzyva&patient=p01", ".state.none"),
@@ -31,8 +31,8 @@ LOOKS = {
 
 def draw(page, name):
     file = Path(FOLDER) / f"{name}.png"
-    whole = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
-    whole.quantize(COLOURS, dither=Image.Dither.NONE).save(file, optimize=True)
+    image = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+    image.quantize(COLOURS, dither=Image.Dither.NONE).save(file, optimize=True)
     assert file.stat().st_size < LARGEST
 
 
@@ -40,9 +40,9 @@ def draw(page, name):
 @pytest.mark.parametrize("look", LOOKS)
 @pytest.mark.parametrize("view", VIEWS)
 def test_draw(at, view, look):
-    fragment, shown = VIEWS[view]
+    fragment, selector = VIEWS[view]
     page = at(fragment, **LOOKS[look])
-    expect(page.locator(shown).first).to_be_visible()
+    expect(page.locator(selector).first).to_be_visible()
     page.wait_for_load_state("networkidle")
     draw(page, f"{view}-{look}")
 
@@ -58,7 +58,7 @@ def test_draw_the_dialogs(at, closed, window, look):
     draw(page, f"completion-{look}")
     page = window(closed[0].url, "#q=gout", **LOOKS[look])
     expect(page.get_by_role("dialog")).to_be_visible()
-    page.get_by_label("Token").fill("capr_wrong")
+    page.get_by_label("Token", exact=True).fill("capr_wrong")
     page.keyboard.press("Enter")
     expect(page.locator("#token-error")).not_to_be_empty()
     draw(page, f"token-{look}")
@@ -70,7 +70,7 @@ def test_draw_the_reasons(at, look):
     page = at("entity=stroke&aspect=family+history&patient=p05", **LOOKS[look])
     page.get_by_text("What the marks mean").click()
     first = page.locator(".hit").first
-    first.get_by_text("Why here").click()
+    first.get_by_text("Why this rank").click()
     first.get_by_role("button", name="Show the next passage").click()
     expect(first.locator(".neighbour")).to_be_visible()
     first.locator("header").scroll_into_view_if_needed()

@@ -1,4 +1,4 @@
-"""A question, an entity and an aspect with completion, the address, back and forward, and what stands on an empty page."""
+"""The search box: questions, entities and aspects with completions, the history, and the empty page."""
 
 import json
 import re
@@ -59,7 +59,7 @@ def test_entity_and_aspect_are_completed_by_keyboard(page):
     expect(page.locator(".understood")).to_contain_text("stroke is also")
 
 
-def test_escape_closes_completion_and_keeps_what_was_typed(page):
+def test_escape_closes_completions_and_keeps_the_text(page):
     page.get_by_text("Entity and aspect", exact=True).click()
     page.keyboard.type("gou")
     expect(page.get_by_role("option").first).to_be_visible()
@@ -69,14 +69,14 @@ def test_escape_closes_completion_and_keeps_what_was_typed(page):
 
 
 def test_a_late_reply_never_replaces_a_newer_one(page):
-    """The answer to the first letters arrives after that to all of them."""
+    """The reply to the first letters arrives after the reply to all letters."""
 
-    def slowly(route):
-        if "typed=st&" in route.request.url:
+    def delay(route):
+        if "prefix=st&" in route.request.url:
             page.wait_for_timeout(600)
         route.continue_()
 
-    page.route("**/api/suggest*", slowly)
+    page.route("**/api/suggest*", delay)
     page.get_by_text("Entity and aspect", exact=True).click()
     page.keyboard.type("st")
     page.wait_for_timeout(200)
@@ -110,7 +110,7 @@ def test_back_and_forward(page):
     expect(page.locator(".hit").first).to_be_visible()
 
 
-def test_every_example_of_the_empty_page_finds_something(page):
+def test_every_example_of_the_empty_page_has_hits(page):
     count = page.locator(".examples a").count()
     assert count == 3
     for number in range(count):
@@ -119,7 +119,7 @@ def test_every_example_of_the_empty_page_finds_something(page):
         expect(page.locator(".hit").first).to_be_visible()
 
 
-def test_a_search_that_finds_nothing_says_what_to_do(at):
+def test_a_search_without_hits_shows_what_to_do(at):
     page = at("q=%2Bzyzzyva")
     expect(page.get_by_role("heading", name="No passage found")).to_be_visible()
     expect(page.locator(".state.none")).to_contain_text("Try fewer or other words")
@@ -128,7 +128,7 @@ def test_a_search_that_finds_nothing_says_what_to_do(at):
     expect(page.locator(".hit").first).to_be_visible()
 
 
-def test_grey_lines_stand_in_while_it_loads(page):
+def test_grey_lines_are_visible_while_results_load(page):
     page.route("**/api/search", lambda route: (page.wait_for_timeout(400), route.continue_()))
     page.get_by_label("Question or words").fill("gout")
     page.keyboard.press("Enter")
@@ -138,23 +138,23 @@ def test_grey_lines_stand_in_while_it_loads(page):
     expect(page.locator(".skeleton")).to_have_count(0)
 
 
-def test_as_many_hits_as_the_server_gives_and_an_export_of_the_same(another, window):
+def test_the_page_and_the_export_have_the_maximum_of_hits(another, window):
     page = window(another("--largest-k", "15").url, "#q=pain")
     page.get_by_role("button", name="Show more").click()
     expect(page.locator(".hit")).to_have_count(15)
     expect(
-        page.get_by_text("These are the best 15, as many as this server gives; an export has the same.")
+        page.get_by_text("These are the best 15 hits, the maximum of this server; an export has the same hits.")
     ).to_be_visible()
     expect(page.get_by_role("button", name="Show more")).to_have_count(0)
-    with page.expect_download() as waiting:
+    with page.expect_download() as download_info:
         page.get_by_role("button", name="Export as JSON").click()
-    hits = json.loads(Path(waiting.value.path()).read_text("utf-8"))["hits"]
+    hits = json.loads(Path(download_info.value.path()).read_text("utf-8"))["hits"]
     assert [hit["document"] for hit in hits] == page.locator(".hit").evaluate_all(
         "all => all.map((one) => one.dataset.document)"
     )
 
 
-def test_more_hits(at):
+def test_show_more_adds_hits(at):
     page = at("q=pain")
     expect(page.locator(".hit")).to_have_count(10)
     page.get_by_role("button", name="Show more").click()

@@ -27,16 +27,16 @@ QUESTION = {
 LAST = {"id": "last", "body": "Which gene?", "type": "factoid"}
 
 
-def file(*questions) -> str:
+def bioasq_file(*questions) -> str:
     return json.dumps({"questions": list(questions)}, indent=2)
 
 
-def test_a_question_is_a_document_and_its_gold_is_metadata(tmp_path):
+def test_a_question_is_a_document_with_its_gold_answers_as_metadata(tmp_path):
     path = tmp_path / "BioASQ-task7bPhaseB-testset1.json"
-    path.write_text(file(QUESTION, LAST).replace("\n", " \r\n"))
-    reading = capr.read(path)
-    question, last = reading
-    assert reading.formats == {"bioasq": 2}
+    path.write_text(bioasq_file(QUESTION, LAST).replace("\n", " \r\n"))
+    stream = capr.read(path)
+    question, last = stream
+    assert stream.formats == {"bioasq": 2}
     assert (question.id, question.title) == ("5c5607aa07647bbc4b00000e", "")
     assert question.text == "Is durvalumab “used” for lung cancer\u00a0treatment?"
     assert question.metadata == {
@@ -49,35 +49,35 @@ def test_a_question_is_a_document_and_its_gold_is_metadata(tmp_path):
         "ideal_answer": ["Yes, durvalumab is used."],
     }
     assert (last.id, last.metadata["type"]) == ("last", "factoid")
-    assert (reading.errors, reading.problems) == (0, [])
+    assert (stream.errors, stream.problems) == (0, [])
 
 
-def test_a_test_set_without_gold_is_read(read):
-    documents, problems, _ = read("testset.json", file({"id": "a", "body": "Q?"}, {"body": "no id?"}))
+def test_a_test_set_without_gold_answers_is_read(read):
+    documents, problems, _ = read("testset.json", bioasq_file({"id": "a", "body": "Q?"}, {"body": "no id?"}))
     assert [document.id for document in documents] == ["a", "testset.json#2"]
     assert not problems
 
 
-def test_forced(read):
+def test_a_format_can_be_forced(read):
     (document,), *_ = read("a.dat", '{"questions": [{"id": "a", "body": "Q?"}]}', format="bioasq")
     assert document.text == "Q?"
 
 
 @pytest.mark.parametrize("question", [5, None, "x", [], {"id": "a"}, {"id": "a", "body": None}, {"body": ["x"]}])
-def test_a_question_without_body_is_reported_and_the_rest_read(read, question):
-    (document,), (problem,), _ = read("a.json", file(question, LAST))
+def test_a_question_without_body_is_reported_and_the_rest_is_read(read, question):
+    (document,), (problem,), _ = read("a.json", bioasq_file(question, LAST))
     assert document.id == "last"
     assert (problem.fact, problem.record) == ("the question has no body", 1)
 
 
-def test_the_same_id_twice_is_reported(read):
-    documents, (problem,), _ = read("a.json", file(QUESTION, QUESTION, LAST))
+def test_a_repeated_id_is_reported(read):
+    documents, (problem,), _ = read("a.json", bioasq_file(QUESTION, QUESTION, LAST))
     assert [document.id for document in documents] == [QUESTION["id"], "last"]
     assert "was read before" in problem.fact
 
 
 def test_an_empty_body_is_a_notice(read):
-    documents, problems, (notice,) = read("a.json", file({"id": "a", "body": " "}, LAST))
+    documents, problems, (notice,) = read("a.json", bioasq_file({"id": "a", "body": " "}, LAST))
     assert len(documents) == 2
     assert not problems
     assert (notice.fact, notice.record) == ("the document is empty", "a")
@@ -85,21 +85,27 @@ def test_an_empty_body_is_a_notice(read):
 
 @pytest.mark.parametrize(
     "content",
-    ["{}", "[]", '{"questions": []}', '{"questions": {"a": {"body": "x"}}}', '[{"id": "1", "body": "x"}]',
-     '{"data": {"questions": [{"body": "x"}]}}'],
-)  # fmt: skip
-def test_a_file_without_questions_is_told(read, content):
+    [
+        "{}",
+        "[]",
+        '{"questions": []}',
+        '{"questions": {"a": {"body": "x"}}}',
+        '[{"id": "1", "body": "x"}]',
+        '{"data": {"questions": [{"body": "x"}]}}',
+    ],
+)
+def test_a_file_without_questions_is_reported(read, content):
     documents, problems, notices = read("a.json", content, format="bioasq")
     assert problems or notices or documents
 
 
-def test_a_zero_is_an_id_and_false_an_answer(read):
-    (document,), *_ = read("a.json", file({"id": 0, "body": "Q?", "exact_answer": False}))
+def test_zero_is_an_id_and_false_is_an_answer(read):
+    (document,), *_ = read("a.json", bioasq_file({"id": 0, "body": "Q?", "exact_answer": False}))
     assert document.id == "0"
     assert document.metadata["exact_answer"] is False
 
 
-TWO = file({"id": "first", "body": "Q?"}, LAST)
+TWO = bioasq_file({"id": "first", "body": "Q?"}, LAST)
 
 
 @pytest.mark.parametrize(
@@ -112,15 +118,17 @@ TWO = file({"id": "first", "body": "Q?"}, LAST)
         ('{"questions": [{"body": "x', 1),
     ],
 )
-def test_broken_json_keeps_what_came_before(read, content, record):
+def test_the_records_before_broken_json_are_read(read, content, record):
     documents, (problem,), _ = read("a.json", content)
     assert len(documents) == record - 1
     assert "broken JSON" in problem.fact
     assert problem.record == record
 
 
-def test_an_undefined_byte_harms_only_its_record(read):
-    content = file({"id": "first", "body": "Q?"}, {"id": "bad", "body": "@"}, LAST).encode().replace(b"@", b"\x81")
+def test_an_undefined_byte_affects_only_its_record(read):
+    content = (
+        bioasq_file({"id": "first", "body": "Q?"}, {"id": "bad", "body": "@"}, LAST).encode().replace(b"@", b"\x81")
+    )
     documents, (problem,), _ = read("a.json", content)
     assert [document.id for document in documents] == ["first", "last"]
     assert "byte 0x81" in problem.fact
@@ -128,12 +136,12 @@ def test_an_undefined_byte_harms_only_its_record(read):
 
 
 def test_half_a_surrogate_pair_is_reported_not_replaced(read):
-    documents, (problem,), _ = read("a.json", file({"id": "bad", "body": "x \ud83d"}, LAST))
+    documents, (problem,), _ = read("a.json", bioasq_file({"id": "bad", "body": "x \ud83d"}, LAST))
     assert [document.id for document in documents] == ["last"]
     assert "half of a surrogate pair" in problem.fact
 
 
-def test_windows_1252_is_read_and_said(read):
+def test_windows_1252_is_read_with_a_notice(read):
     content = '{"questions": [{"id": "a", "body": "38° – café?"}]}'.encode("cp1252")
     (document,), problems, (notice,) = read("a.json", content)
     assert document.text == "38° – café?"

@@ -1,4 +1,4 @@
-"""Tables: columns by name or by mapping, fields to the character, rows that are no rows."""
+"""Tables: columns by name or by mapping, exact fields, broken rows."""
 
 import gzip
 
@@ -14,13 +14,13 @@ EXCEL = (
 
 
 def formats(path, **options):
-    reading = capr.read(path, **options)
-    list(reading)
-    return reading.formats
+    stream = capr.read(path, **options)
+    list(stream)
+    return stream.formats
 
 
-def test_an_export_of_excel(read, tmp_path):
-    (first, second), problems, notices = read("notes.csv", EXCEL)
+def test_a_table_from_excel_is_read(read, tmp_path):
+    (first, second), problems, (notice,) = read("notes.csv", EXCEL)
     assert first.id == "101"
     assert first.title == ""
     assert first.text == 'S: "no pain"\r\n\tT 38,5 °C\u00a0— 🩺\r\n'
@@ -35,7 +35,7 @@ def test_an_export_of_excel(read, tmp_path):
     assert first.annotations == ()
     assert (second.id, second.text, second.metadata["date"]) == ("102", "stable", "14.03.2026")
     assert not problems
-    assert not notices
+    assert (notice.line, notice.fact) == (5, "capr does not understand the date '14.03.2026'")
     assert formats(tmp_path / "notes.csv") == {"csv": 2}
 
 
@@ -55,7 +55,7 @@ def test_an_export_of_excel(read, tmp_path):
         ("a.csv", '\n\nid,text\n\n1, 5" tall \n', ' 5" tall '),
     ],
 )
-def test_delimiters_and_line_ends(read, tmp_path, name, content, text):
+def test_every_delimiter_and_line_end_is_read(read, tmp_path, name, content, text):
     (document,), problems, _ = read(name, content)
     assert (document.id, document.text) == ("1", text)
     assert not problems
@@ -63,18 +63,16 @@ def test_delimiters_and_line_ends(read, tmp_path, name, content, text):
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
-def test_encodings(read, encoding):
+def test_every_encoding_is_read(read, encoding):
     (document,), problems, notices = read("a.csv", "id,text\r\nä,Größe\r\n".encode(encoding))
     assert (document.id, document.text) == ("ä", "Größe")
     assert not problems
     assert [notice.fact for notice in notices] == (
-        ["it is not all UTF-8 (the first in line 2); the other bytes were read as Windows-1252"]
-        if encoding == "cp1252"
-        else []
+        ["some bytes are not UTF-8 (the first in line 2) and were read as Windows-1252"] if encoding == "cp1252" else []
     )
 
 
-def test_columns_are_mapped_in_any_case(read):
+def test_a_column_mapping_ignores_case(read):
     table = "ROW,NOTE,Who,When,Kind,Head,text\n7,hello,p1,20260314,RAD,Chest,not this\n"
     columns = {"id": "ROW", "text": "note", "patient": "WHO", "date": "When", "type": "Kind", "title": "Head"}
     (document,), problems, _ = read("a.csv", table, columns=columns)
@@ -84,13 +82,35 @@ def test_columns_are_mapped_in_any_case(read):
     assert not problems
 
 
-def test_a_mapped_id_and_title_win_over_columns_of_that_name(read):
+def test_a_column_with_a_near_name_gives_one_notice(read):
+    table = "id,text,Patient No,Datum\n1,a,p1,2024\n2,b,p2,2025\n"
+    (document, _), problems, notices = read("a.csv", table)
+    assert document.metadata["Patient No"] == "p1"
+    assert not problems
+    assert [(notice.line, notice.fact, notice.fix) for notice in notices] == [
+        (
+            1,
+            "there is no column 'patient', and 'Patient No' may be meant",
+            "if so, rename it to patient, or use --column patient='Patient No'",
+        ),
+        (
+            1,
+            "there is no column 'date', and 'Datum' may be meant",
+            "if so, rename it to date, or use --column date=Datum",
+        ),
+    ]
+    (document, _), _, notices = read("a.csv", table, columns={"patient": "Patient No", "date": "Datum"})
+    assert (document.metadata["patient"], document.metadata["date"]) == ("p1", "2024")
+    assert not notices
+
+
+def test_a_mapped_id_and_title_precede_columns_of_that_name(read):
     table = "ROW,id,Head,title,text\n7,wrong,Chest,wrong,hello\n"
     (document,), *_ = read("a.csv", table, columns={"id": "ROW", "title": "Head"})
     assert (document.id, document.title) == ("7", "Chest")
 
 
-def test_a_mapped_column_may_hold_a_plus(read):
+def test_a_mapped_column_name_may_contain_a_plus(read):
     (document,), *_ = read("a.csv", "id,Na+K\n1,low\n", columns={"text": "Na+K"})
     assert document.text == "low"
 
@@ -98,15 +118,15 @@ def test_a_mapped_column_may_hold_a_plus(read):
 def test_findings_and_impression_are_sections(read):
     table = 'id,findings,impression\n1,"Lungs clear.\r\n",No PE 🩺.\n2,,Normal.\n3,,\n'
     columns = {"text": "findings+impression"}
-    (both, one, none), problems, (notice,) = read("a.csv", table, columns=columns)
-    assert both.text == "Lungs clear.\r\n\n\nNo PE 🩺."
-    assert [(a.kind, a.value, both[a.span]) for a in both.annotations] == [
+    (two_sections, one_section, empty), problems, (notice,) = read("a.csv", table, columns=columns)
+    assert two_sections.text == "Lungs clear.\r\n\n\nNo PE 🩺."
+    assert [(a.kind, a.value, two_sections[a.span]) for a in two_sections.annotations] == [
         ("section", {"heading": "findings"}, "Lungs clear.\r\n"),
         ("section", {"heading": "impression"}, "No PE 🩺."),
     ]
-    assert "findings" not in both.metadata
-    assert [(a.value, one[a.span]) for a in one.annotations] == [({"heading": "impression"}, "Normal.")]
-    assert none.text == ""
+    assert "findings" not in two_sections.metadata
+    assert [(a.value, one_section[a.span]) for a in one_section.annotations] == [({"heading": "impression"}, "Normal.")]
+    assert empty.text == ""
     assert (notice.fact, notice.record) == ("the document is empty", "3")
     assert not problems
 
@@ -133,7 +153,7 @@ def test_broken_rows_are_reported_and_the_rest_is_read(read, rows, fact, line, r
 
 
 @pytest.mark.parametrize("row", [b"2,b\x81,w\n", b"2,b,w\x81\n"])
-def test_bytes_without_a_meaning_cost_their_row_only(read, row):
+def test_an_undefined_byte_affects_only_its_row(read, row):
     documents, problems, _ = read("a.csv", b"id,text,ward\n1,a,w\n" + row + b"3,c,w\n")
     assert [document.id for document in documents] == ["1", "3"]
     assert [(problem.record, "0x81" in problem.fact) for problem in problems] == [("2", True)]
@@ -148,7 +168,7 @@ def test_bytes_without_a_meaning_cost_their_row_only(read, row):
         ("id,findings\n1,b\n", {"text": "findings+impression"}, ["impression"]),
     ],
 )
-def test_missing_columns_are_named_once(read, table, columns, facts):
+def test_a_missing_column_is_reported_once(read, table, columns, facts):
     documents, problems, _ = read("a.csv", table, columns=columns)
     assert documents == []
     assert [problem.line for problem in problems] == [1] * len(facts)
@@ -157,20 +177,20 @@ def test_missing_columns_are_named_once(read, table, columns, facts):
 
 
 @pytest.mark.parametrize("header", ["id,text,text", "id,text,ward,ward"])
-def test_two_columns_of_one_name_lose_nothing_silently(read, header):
+def test_a_repeated_column_name_loses_no_value_silently(read, header):
     values = ["1", "first", "second", "third"][: header.count(",") + 1]
     documents, problems, notices = read("a.csv", f"{header}\n{','.join(values)}\n")
-    kept = str([(document.text, document.metadata) for document in documents])
-    assert problems or notices or all(value in kept for value in values[1:])
+    content = str([(document.text, document.metadata) for document in documents])
+    assert problems or notices or all(value in content for value in values[1:])
 
 
-def test_a_table_without_rows_is_said(read):
+def test_a_table_without_rows_is_reported(read):
     documents, problems, notices = read("a.csv", "id,memo\n")
     assert documents == []
     assert problems or notices
 
 
-def test_gzip_that_ends_early(read):
+def test_truncated_gzip_is_reported_after_its_records(read):
     table = "id,text\n" + "".join(f"{i},{i * i * 7919}\n" for i in range(20_000))
     documents, (problem,), _ = read("a.csv.gz", gzip.compress(table.encode())[:-3000])
     assert "gzip data ends too early" in problem.fact
@@ -179,12 +199,12 @@ def test_gzip_that_ends_early(read):
     assert documents[-1].text == str((len(documents) - 1) ** 2 * 7919)
 
 
-def test_only_documents_that_are_kept_are_counted(tmp_path):
+def test_a_rejected_document_is_not_counted(tmp_path):
     (tmp_path / "a.csv").write_text("id,text\n1,a\n1,b\n")
     assert formats(tmp_path / "a.csv") == {"csv": 1}
 
 
-def test_any_name_when_forced(read, tmp_path):
+def test_a_forced_format_ignores_the_file_name(read, tmp_path):
     (document,), *_ = read("export.txt", "id,text\n1,a\n", format="csv")
     assert (document.id, document.text) == ("1", "a")
     assert formats(tmp_path / "export.txt", format="csv") == {"csv": 1}

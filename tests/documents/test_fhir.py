@@ -11,12 +11,12 @@ import capr
 TEXT = "HPI:\r\n\t“no fever”\u00a0— T 38.5 °C 🩺\r\n"
 
 
-def encoded(content):
+def encode(content):
     return base64.b64encode(content if isinstance(content, bytes) else content.encode()).decode()
 
 
 def attachment(text="Hello", content_type="text/plain", **fields):
-    return {"contentType": content_type, "data": encoded(text), **fields}
+    return {"contentType": content_type, "data": encode(text), **fields}
 
 
 def reference(identifier="d1", *attachments, **fields):
@@ -39,7 +39,7 @@ def bundle(*resources):
 
 
 def ndjson(*resources):
-    return "".join((r if isinstance(r, str) else json.dumps(r)) + "\n" for r in resources)
+    return "".join((item if isinstance(item, str) else json.dumps(item)) + "\n" for item in resources)
 
 
 NOTE = reference(
@@ -82,9 +82,9 @@ def test_bundles_lists_and_ndjson(read, tmp_path, form):
     assert documents[0].annotations == ()
     assert not problems
     assert not notices
-    reading = capr.read(tmp_path / "export.json")
-    list(reading)
-    assert reading.formats == {"fhir": 2}
+    stream = capr.read(tmp_path / "export.json")
+    list(stream)
+    assert stream.formats == {"fhir": 2}
 
 
 @pytest.mark.parametrize("indent", [None, 2])
@@ -105,8 +105,8 @@ def test_a_report_of_html_keeps_its_sections_and_its_conclusion(read):
     html = "<body><h1>Findings</h1><p>Clear &lt; 5&nbsp;mm</p><h1>Impression</h1><p>No PE</p></body>"
     forms = [attachment(html, "text/html"), attachment("Hi\r\n", title="Plain")]
     code = {"text": "CT chest"}
-    given = report(code=code, effectiveDateTime="2026-03-14", conclusion="No PE.", presentedForm=forms)
-    (first, second), problems, _ = read("a.json", json.dumps(bundle(given)))
+    resource = report(code=code, effectiveDateTime="2026-03-14", conclusion="No PE.", presentedForm=forms)
+    (first, second), problems, _ = read("a.json", json.dumps(bundle(resource)))
     assert (first.id, first.title) == ("r1#1", "CT chest")
     assert first.text == "Findings\n\nClear < 5\u00a0mm\n\nImpression\n\nNo PE\n"
     sections = {a.value["heading"]: first[a.span].strip() for a in first.annotated("section")}
@@ -128,7 +128,7 @@ def test_a_report_of_html_keeps_its_sections_and_its_conclusion(read):
         ("“é”".encode("cp1252"), "text/plain", "“é”"),
     ],
 )
-def test_charsets(read, content, content_type, text):
+def test_every_charset_is_decoded(read, content, content_type, text):
     (document,), *_ = read("a.json", json.dumps(bundle(reference("d1", attachment(content, content_type)))))
     assert document.text == text
 
@@ -139,9 +139,9 @@ def test_charsets(read, content, content_type, text):
         (reference("d2", {"data": "%%%"}), "bad base64"),
         (reference("d2", {"data": "abc"}), "bad base64 (Incorrect padding)"),
         (reference("d2", {"data": "é"}), "bad base64"),
-        (reference("d2", {"url": "Binary/7"}), "the text is only referred to, by url 'Binary/7'"),
-        (reference("d2", {"title": "?"}), "neither data nor url"),
-        (reference("d2", {"data": 5}), "neither data nor url"),
+        (reference("d2", {"url": "Binary/7"}), "the resource only links to its text, url 'Binary/7'"),
+        (reference("d2", {"title": "?"}), "no data and no url"),
+        (reference("d2", {"data": 5}), "no data and no url"),
         (reference("d2", content=[]), "the DocumentReference has no content.attachment"),
         (reference("d2", content=[{"format": {}}]), "the content has no attachment"),
         (reference("d2", content=[None]), "no content.attachment"),
@@ -182,22 +182,22 @@ def test_broken_lines_are_reported_and_the_rest_is_read(read, line, fact):
 
 
 @pytest.mark.parametrize("entry", [None, {"resource": NOTE}])
-def test_an_entry_that_is_no_list_is_neither_a_crash_nor_silent(read, entry):
-    odd = {"resourceType": "Bundle", "entry": entry}
-    (document,), *_ = read("a.ndjson", ndjson(odd, LAST))
+def test_a_bundle_entry_that_is_not_a_list_is_not_lost_silently(read, entry):
+    bundle_without_list = {"resourceType": "Bundle", "entry": entry}
+    (document,), *_ = read("a.ndjson", ndjson(bundle_without_list, LAST))
     assert document.id == "d9"
-    documents, problems, notices = read("a.json", json.dumps(odd))
+    documents, problems, notices = read("a.json", json.dumps(bundle_without_list))
     assert documents or problems or notices or entry is None
 
 
-def test_a_bundle_is_read_up_to_where_it_breaks(read):
+def test_a_bundle_is_read_up_to_broken_json(read):
     (document,), (problem,), _ = read("a.json", json.dumps(bundle(NOTE, LAST), indent=1)[:-60])
     assert document.id == "d1"
     assert "broken JSON" in problem.fact
     assert problem.record == 2
 
 
-def test_gzip_that_ends_early(read):
+def test_truncated_gzip_is_reported_after_its_records(read):
     content = ndjson(*(reference(f"d{i}", attachment(str(i * i * 7919))) for i in range(5000)))
     documents, (problem,), _ = read("a.ndjson.gz", gzip.compress(content.encode())[:-1000])
     assert "gzip data ends too early" in problem.fact
@@ -213,11 +213,11 @@ def test_resources_without_documents_are_counted(read):
     ]
     (document,), problems, (notice,) = read("a.json", json.dumps(bundle(*others, LAST)))
     assert document.id == "d9"
-    assert notice.fact == "resources without a document were passed over: 1 Observation, 2 Patient"
+    assert notice.fact == "resources without a document were skipped: 1 Observation, 2 Patient"
     assert not problems
 
 
-def test_forced(read):
+def test_a_format_can_be_forced(read):
     (document,), *_ = read("note.txt", ndjson(LAST), format="fhir")
     assert document.text == "Hello"
     for content in ("Hello", "", '{"id": 1}', '{\n"id": 1\n}'):

@@ -1,4 +1,4 @@
-"""HL7 v2: the texts of MDM and ORU messages, with everything that may stand around them."""
+"""HL7 v2: the texts of MDM and ORU messages, with batches, framing and other segments around them."""
 
 import base64
 import gzip
@@ -39,7 +39,7 @@ REPORT = message(
 
 @pytest.mark.parametrize("end", ["\r", "\n", "\r\n"])
 @pytest.mark.parametrize("name", ["m.hl7", "m.dat", "m.txt"])
-def test_a_radiology_report(read, tmp_path, name, end):
+def test_a_radiology_report_is_read(read, tmp_path, name, end):
     (document,), problems, (notice,) = read(name, REPORT.replace("\r", end))
     assert (document.id, document.title) == ("FL1", "CT Chest")
     findings = "Lungs clear.\n 5 mm & stable | ^ ~ \\ \nT 38.5\u00a0°C \t🩺"
@@ -61,13 +61,13 @@ def test_a_radiology_report(read, tmp_path, name, end):
         "date": "2026-03-14",
     }
     assert not problems
-    assert notice.fact == "values and messages without text were passed over: 1 NM values"
-    reading = capr.read(tmp_path / name)
-    list(reading)
-    assert reading.formats == {"hl7": 1}
+    assert notice.fact == "values and messages without text were skipped: 1 NM values"
+    stream = capr.read(tmp_path / name)
+    list(stream)
+    assert stream.formats == {"hl7": 1}
 
 
-def test_a_discharge_summary(read):
+def test_a_discharge_summary_is_read(read):
     txa = "TXA|1|DS^Discharge summary|TX|202603140915||||||||DOC7^EHR||||||AU"
     content = message(PID, txa, observation("Line 1", "TX", ""), observation("Line 2", "TX", ""), kind="MDM^T02")
     (document,), problems, _ = read("m.hl7", content)
@@ -79,22 +79,22 @@ def test_a_discharge_summary(read):
     assert not problems
 
 
-def test_batches_and_mllp_framing(read):
+def test_batches_and_mllp_frames_are_read(read):
     batch = "FHS|^~\\&|A\rBHS|^~\\&|B\r" + REPORT + LAST + "BTS|2\rFTS|1\r"
-    framed = "".join(f"\x0b{m}\x1c\r" for m in (REPORT, LAST))
-    for content in (batch, framed, "\ufeff" + REPORT + "\r\n" + LAST):
+    frames = "".join(f"\x0b{content}\x1c\r" for content in (REPORT, LAST))
+    for content in (batch, frames, "\ufeff" + REPORT + "\r\n" + LAST):
         documents, problems, _ = read("m.dat", content)
         assert [document.id for document in documents] == ["FL1", "FL9"]
         assert not problems
 
 
-def test_each_order_is_a_document_of_its_own(read):
+def test_each_order_is_a_document(read):
     blood = ["OBR|1|P1|F1|B^Blood count|||20200101", observation("5", "NM")]
     first = ["OBR|2|P2|F2|C^CT|||20210101", observation("one")]
     second = ["OBR|3|P3||X^X-ray", observation("two")]
     third = ["OBR|4|||U^Ultrasound", observation("three")]
     documents, problems, _ = read("m.hl7", message(PID, *blood, *first, *second, *third))
-    assert [(d.id, d.title, d.text, d.metadata["date"]) for d in documents] == [
+    assert [(document.id, document.title, document.text, document.metadata["date"]) for document in documents] == [
         ("F2", "CT", "one", "2021-01-01"),
         ("P3", "X-ray", "two", "2026-03-14T09:30:00+01:00"),
         ("MSG1#3", "Ultrasound", "three", "2026-03-14T09:30:00+01:00"),
@@ -102,16 +102,16 @@ def test_each_order_is_a_document_of_its_own(read):
     assert not problems
 
 
-def test_each_patient_keeps_their_report(read):
-    groups = [x for i in "AB" for x in (f"PID|1||{i}", f"OBR|1||F{i}|C^CT", observation(f"of {i}"))]
-    documents, *_ = read("m.hl7", message(*groups))
-    found = [(d.id, d.text, d.metadata["patient"]) for d in documents]
-    assert found == [("FA", "of A", "A"), ("FB", "of B", "B")]
+def test_each_report_belongs_to_its_patient(read):
+    segments = [segment for i in "AB" for segment in (f"PID|1||{i}", f"OBR|1||F{i}|C^CT", observation(f"of {i}"))]
+    documents, *_ = read("m.hl7", message(*segments))
+    reports = [(document.id, document.text, document.metadata["patient"]) for document in documents]
+    assert reports == [("FA", "of A", "A"), ("FB", "of B", "B")]
 
 
-def test_each_txa_is_a_document_of_its_own(read):
-    groups = [x for i in "12" for x in (f"TXA|1|DS|TX|||||||||D{i}", observation(f"text {i}"))]
-    documents, *_ = read("m.hl7", message(PID, *groups, kind="MDM^T02"))
+def test_each_txa_is_a_document(read):
+    segments = [segment for i in "12" for segment in (f"TXA|1|DS|TX|||||||||D{i}", observation(f"text {i}"))]
+    documents, *_ = read("m.hl7", message(PID, *segments, kind="MDM^T02"))
     assert [(document.id, document.text) for document in documents] == [("D1", "text 1"), ("D2", "text 2")]
 
 
@@ -130,13 +130,13 @@ def test_each_txa_is_a_document_of_its_own(read):
         ("  a^b&c  ", "  a^b&c  "),
     ],
 )
-def test_escapes(read, value, text):
+def test_escape_sequences_are_resolved(read, value, text):
     (document, last), *_ = read("m.hl7", message(PID, OBR, observation(value)) + LAST)
     assert text is None or document.text == text
     assert last.id == "FL9"
 
 
-def test_other_separators(read):
+def test_other_separators_are_read(read):
     content = "MSH#*!$%#RIS#HOSP#E#H#20260314##ORU*R01#M1#P#2.3\rPID#1##7*x!8\rOBR#1##F1*z#C*CT\r"
     (document,), problems, _ = read("m.txt", content + "OBX#1#TX#A##a$F$b$S$c$R$d$E$e$T$f$.br$|^~\\\r")
     assert (document.id, document.title, document.metadata["patient"]) == ("F1", "CT", "7")
@@ -149,30 +149,32 @@ def test_other_separators(read):
     [
         (embedded("Größe\r\n“ok”"), "Größe\r\n“ok”"),
         (embedded("<h1>A</h1><p>B</p>", kind="text^HTML"), "A\n\nB\n"),
-        (embedded("Negative", "A"), "Negative"),  # not encoded, though it could be base64
+        (embedded("Negative", "A"), "Negative"),  # not encoded, although it is valid base64
         (embedded("48656c6c6f", "Hex"), "Hello"),
         (observation("J18^Pneumonia^I10~J45^Asthma^I10", "CWE"), "Pneumonia\nAsthma"),
         (observation("free", ""), "free"),
         (observation("positive", "ST"), "positive"),
     ],
 )
-def test_kinds_of_values(read, segment, text):
+def test_every_kind_of_value_is_read(read, segment, text):
     (document,), problems, _ = read("m.hl7", message(PID, OBR, segment))
     assert document.text == text
     assert not problems
 
 
 @pytest.mark.parametrize("segment", ["NTE|1|L|see addendum", "ADD|, and the rest"])
-def test_texts_outside_obx_are_not_dropped_silently(read, segment):
+def test_a_text_outside_obx_is_not_lost_silently(read, segment):
     (document,), problems, notices = read("m.hl7", message(PID, OBR, observation("begin"), segment))
     words = segment.split("|")[-1]
     assert problems or notices or words in document.text
 
 
-@pytest.mark.parametrize("skipped", ["OBX|2|NM|H^Hb||7|g/dL", "OBX|2|TX|D^Other||wrong||||||D", 'OBX|2|TX|D^Other||""'])
-@pytest.mark.parametrize("follows", ["NTE|1|L|CRITICAL, called to ward", "ADD|the rest of it"])
-def test_a_comment_on_what_was_passed_over_joins_no_other_text(read, skipped, follows):
-    content = message(PID, OBR, observation("Benign nevus.", name="D^Diagnosis"), skipped, follows)
+@pytest.mark.parametrize(
+    "skipped_segment", ["OBX|2|NM|H^Hb||7|g/dL", "OBX|2|TX|D^Other||wrong||||||D", 'OBX|2|TX|D^Other||""']
+)
+@pytest.mark.parametrize("next_segment", ["NTE|1|L|CRITICAL, called to ward", "ADD|the rest of it"])
+def test_a_comment_on_a_skipped_value_does_not_join_another_text(read, skipped_segment, next_segment):
+    content = message(PID, OBR, observation("Benign nevus.", name="D^Diagnosis"), skipped_segment, next_segment)
     (document,), problems, (notice,) = read("m.hl7", content)
     assert document.text == "Benign nevus."
     assert "1 comments and continuations of these" in notice.fact
@@ -195,7 +197,7 @@ def test_the_hl7_null_is_no_value(read):
         (embedded("%%%", "Base64").replace("JSUl", "%%%"), "bad base64", 1),
         (embedded("%PDF-1.4 cut", kind="AP^PDF"), "not a readable PDF", 1),
         (embedded(r"{\rtf1 x}", kind="TEXT^RTF"), "type 'text/rtf' is not text", 1),
-        (observation(r"\E\\E\srv\E\x.pdf^RIS", "RP"), r"only referred to, by '\\\\srv\\x.pdf'", 1),
+        (observation(r"\E\\E\srv\E\x.pdf^RIS", "RP"), r"only links to its text, '\\\\srv\\x.pdf'", 1),
     ],
 )
 def test_broken_segments_are_reported_and_the_rest_is_read(read, segment, fact, record):
@@ -209,13 +211,13 @@ def test_broken_segments_are_reported_and_the_rest_is_read(read, segment, fact, 
 @pytest.mark.parametrize(
     "segments", [(PID, OBR, observation("HERE")), (PID.replace("Jane", "HERE"), OBR, observation("a"))]
 )
-def test_bytes_without_a_meaning_cost_their_report_only(read, segments):
+def test_an_undefined_byte_affects_only_its_report(read, segments):
     documents, problems, _ = read("m.hl7", (message(*segments) + LAST).encode().replace(b"HERE", b"\x81"))
     assert [document.id for document in documents] == ["FL9"]
     assert [(problem.record, "0x81" in problem.fact) for problem in problems] == [("FL1", True)]
 
 
-def test_a_segment_outside_a_message(read):
+def test_a_segment_outside_a_message_is_reported(read):
     (document,), (problem,), _ = read("m.hl7", PID + "\r" + LAST)
     assert document.id == "FL9"
     assert (problem.fact, problem.line) == ("the segment PID belongs to no message", 1)
@@ -223,11 +225,11 @@ def test_a_segment_outside_a_message(read):
 
 def test_messages_without_text_are_counted(read):
     _, problems, (notice,) = read("m.hl7", message(PID, kind="ADT^A01") * 2 + LAST)
-    assert notice.fact == "values and messages without text were passed over: 2 ADT^A01 without text"
+    assert notice.fact == "values and messages without text were skipped: 2 ADT^A01 without text"
     assert not problems
 
 
-def test_gzip_that_ends_early(read):
+def test_truncated_gzip_is_reported_after_its_records(read):
     content = "".join(message(PID, f"OBR|1||F{i}", observation(str(i * i * 7919))) for i in range(3000))
     documents, (problem,), _ = read("m.hl7.gz", gzip.compress(content.encode())[:-600])
     assert "gzip data ends too early" in problem.fact
@@ -235,7 +237,7 @@ def test_gzip_that_ends_early(read):
     assert problem.line // 4 == len(documents)
 
 
-def test_a_note_about_msh_is_no_message_unless_forced(read):
+def test_a_note_about_msh_is_not_hl7_unless_forced(read):
     text = "MSH: normal.\nACTH: pending.\n"
     (document,), *_ = read("note.txt", text)
     assert document.text == text

@@ -1,4 +1,4 @@
-"""HTML: the words that a reader sees, and nothing else."""
+"""HTML: exactly the text that a browser shows."""
 
 import gzip
 
@@ -6,7 +6,7 @@ import pytest
 
 import capr
 
-# As a hospital information system saves a letter: head, styles, a table, entities, CRLF.
+# A letter as a hospital information system saves it: head, styles, a table, entities, CRLF.
 LETTER = """\
 <!DOCTYPE html>\r
 <html lang="en">\r
@@ -30,7 +30,7 @@ LETTER = """\
 </body>\r
 </html>\r
 """
-SEEN = (
+VISIBLE_TEXT = (
     "Discharge letter\n\n"
     "Temp\u00a038.5°C, SpO2 <92%, said “ok” 🩺, BP < 120\n\n"
     "Labs\n\nTest\tValue\nNa\t140\n\n"
@@ -43,9 +43,9 @@ def body(markup: str) -> str:
     return f"<!DOCTYPE html><html><head><title>T</title></head><body>{markup}</body></html>"
 
 
-def test_a_letter_is_read_as_a_browser_shows_it(read):
+def test_a_letter_has_the_text_that_a_browser_shows(read):
     (document,), problems, notices = read("letter.html", LETTER)
-    assert document.text == SEEN
+    assert document.text == VISIBLE_TEXT
     assert (document.id, document.title) == ("letter.html", "Discharge\u00a0letter — Ward 3")
     assert document.metadata == {"source": "letter.html", "file": "letter.html"}
     assert not problems
@@ -77,11 +77,11 @@ def test_headings_are_sections(read):
         ("a.html", "<p>x".encode("utf-16")),
     ],
 )
-def test_recognised_by_name_and_content(tmp_path, name, content):
+def test_html_is_recognised_by_name_and_content(tmp_path, name, content):
     (tmp_path / name).write_bytes(content)
-    reading = capr.read(tmp_path / name)
-    assert [document.text for document in reading] == ["x\n"]
-    assert reading.formats == {"html": 1}
+    stream = capr.read(tmp_path / name)
+    assert [document.text for document in stream] == ["x\n"]
+    assert stream.formats == {"html": 1}
 
 
 @pytest.mark.parametrize(
@@ -92,14 +92,14 @@ def test_recognised_by_name_and_content(tmp_path, name, content):
         ("note.md", "# Error\n\nIt printed `<html>`.\n", "markdown"),
     ],
 )
-def test_other_files_that_mention_html_stay_what_they_are(tmp_path, name, content, format):
+def test_other_formats_that_mention_html_are_not_html(tmp_path, name, content, format):
     (tmp_path / name).write_text(content)
-    reading = capr.read(tmp_path / name)
-    list(reading)
-    assert set(reading.formats) == {format}
+    stream = capr.read(tmp_path / name)
+    list(stream)
+    assert set(stream.formats) == {format}
 
 
-def test_forced(read):
+def test_a_format_can_be_forced(read):
     (document,), *_ = read("export.dat", "<p>a</p><p>b</p>", format="html")
     assert document.text == "a\n\nb\n"
 
@@ -120,7 +120,7 @@ def test_forced(read):
         ("<noscript>a<br>b</noscript><template><ul><li>x</li></ul></template>after", "after\n"),
     ],
 )
-def test_markup_as_people_write_it(read, markup, text):
+def test_real_world_markup_is_read(read, markup, text):
     (document,), problems, _ = read("a.html", body(markup))
     assert document.text == text
     assert not problems
@@ -129,13 +129,13 @@ def test_markup_as_people_write_it(read, markup, text):
 @pytest.mark.parametrize(
     "page",
     [
-        "<!DOCTYPE html><html><head><title>T</title><meta charset=utf-8><p>Hello",  # as HTML allows
+        "<!DOCTYPE html><html><head><title>T</title><meta charset=utf-8><p>Hello",  # HTML allows the missing tags
         "<!DOCTYPE html><title>T</title><p>Hello",
         "<html><head><title>T</title><body>Hello</html>",
         body("<svg><title>an icon</title></svg><p>Hello"),
     ],
 )
-def test_the_title_is_one_thing_and_the_text_another(read, page):
+def test_the_title_is_not_part_of_the_text(read, page):
     (document,), *_ = read("a.html", page)
     assert (document.title, document.text) == ("T", "Hello\n")
 
@@ -160,30 +160,30 @@ def test_broken_declarations_do_not_stop_the_reader(read, markup):
 
 
 @pytest.mark.parametrize("markup", ["<svg><p>lost", "<script>var x = 1; <p>lost", "<template>lost", "<noscript>lost"])
-def test_text_that_an_unclosed_element_hides_is_told(read, markup):
+def test_text_hidden_by_an_unclosed_element_is_reported(read, markup):
     (document,), problems, notices = read("a.html", body(f"before {markup}"))
     assert document.text.startswith("before")
     assert "lost" in document.text or problems or notices
 
 
-def test_an_undefined_byte_is_refused(read):
+def test_an_undefined_byte_is_reported(read):
     documents, (problem,), _ = read("a.html", b"<html><body>bad \x81 byte</body></html>")
     assert documents == []
     assert problem.record == "a.html"
     assert "byte 0x81 of the text is neither UTF-8 nor Windows-1252" in problem.fact
 
 
-def test_windows_1252_is_read_and_said(read):
+def test_windows_1252_is_read_with_a_notice(read):
     (document,), problems, (notice,) = read("a.html", "<html><p>38° – café</p></html>".encode("cp1252"))
     assert document.text == "38° – café\n"
     assert not problems
     assert "Windows-1252" in notice.fact
 
 
-def test_the_charset_that_a_page_declares_counts(read):
+def test_the_charset_of_a_page_is_used(read):
     page = '<html><head><meta charset="windows-1251"></head><body>Пациент</body></html>'.encode("cp1251")
     documents, problems, _ = read("a.html", page)
-    assert problems or documents[0].text == "Пациент\n"  # but never Ïàöèåíò
+    assert problems or documents[0].text == "Пациент\n"  # not Ïàöèåíò
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_damaged_files_are_reported(read, name, content, fact):
 
 
 @pytest.mark.parametrize("page", ["", "<html></html>", body("<p>&#32;</p>"), body("<img src='scan.png'>")])
-def test_a_page_without_words_is_a_notice(read, page):
+def test_a_page_without_words_is_reported_as_empty(read, page):
     (document,), problems, (notice,) = read("a.html", page)
     assert document.text.strip() == ""
     assert not problems

@@ -1,4 +1,4 @@
-"""JSON Lines, JSON lists and single records: what Python and hospitals write."""
+"""JSON Lines, JSON lists and single records, as Python and hospitals write them."""
 
 import gzip
 import json
@@ -28,19 +28,21 @@ PRETTY = {"indent": 2}
 
 
 def lines(*records):
-    return "".join((r if isinstance(r, str) else json.dumps(r, ensure_ascii=False)) + "\n" for r in records)
+    return "".join(
+        (record if isinstance(record, str) else json.dumps(record, ensure_ascii=False)) + "\n" for record in records
+    )
 
 
 def formats(path, **options):
-    reading = capr.read(path, **options)
-    list(reading)
-    return reading.formats
+    stream = capr.read(path, **options)
+    list(stream)
+    return stream.formats
 
 
 @pytest.mark.parametrize("ascii_only", [True, False])
 @pytest.mark.parametrize("name", ["notes.jsonl", "notes.ndjson", "notes.json", "export.dat"])
-def test_an_export(read, tmp_path, name, ascii_only):
-    content = "".join(json.dumps(r, ensure_ascii=ascii_only) + "\r\n" for r in (NOTE, LAST))
+def test_json_lines_are_read(read, tmp_path, name, ascii_only):
+    content = "".join(json.dumps(record, ensure_ascii=ascii_only) + "\r\n" for record in (NOTE, LAST))
     (note, last), problems, notices = read(name, content)
     assert (note.id, note.title, note.text) == ("n1", "Visit", TEXT)
     assert note.metadata == {
@@ -69,20 +71,20 @@ def test_an_export(read, tmp_path, name, ascii_only):
         json.dumps({"1": {"text": TEXT}, "9": {"text": "z"}}, **PRETTY).replace("\n", "\r\n"),
     ],
 )
-def test_a_list_or_an_object_of_records(read, content):
+def test_a_list_and_an_object_of_records_are_read(read, content):
     documents, problems, _ = read("notes.json", content)
     assert [(document.id, document.text) for document in documents] == [("1", TEXT), ("9", "z")]
     assert not problems
 
 
 @pytest.mark.parametrize(("name", "line_end"), [("a.json", "\n"), ("a.json", "\r\n"), ("a.json", "\r")])
-def test_one_record_over_many_lines(read, name, line_end):
+def test_a_record_may_span_several_lines(read, name, line_end):
     (document,), problems, _ = read(name, json.dumps(NOTE, **PRETTY).replace("\n", line_end))
     assert (document.id, document.text) == ("n1", TEXT)
     assert not problems
 
 
-def test_an_article_is_made_of_its_sections(read):
+def test_an_article_consists_of_its_sections(read):
     sections = [
         {"heading": "Methods", "level": 2, "text": "We\r\n"},
         {"heading": "Results", "text": "🩺 n = 5"},
@@ -115,33 +117,43 @@ def test_columns_are_mapped(read):
         ({"id": "2", "findings": ["b", "c"], "impression": "d"}, {"text": "findings+impression"}),
     ],
 )
-def test_a_mapping_that_does_not_fit_is_said(read, record, columns):
+def test_a_mapping_to_a_missing_field_is_reported(read, record, columns):
     _, problems, notices = read("a.jsonl", lines(record), columns=columns)
     assert problems or notices
 
 
-def test_what_capr_writes_is_read_back(read):
+def test_a_document_survives_writing_and_reading(read):
     section = Annotation("section", Span(0, 3), {"heading": "S", "level": 1})
     mention = Annotation("mention", Span(4, 6), {"type": "symptom"})
     metadata = {"source": "EHR", "file": "x", "patient": "p", "date": "3/4/26", "n": 1.5, "list": [1, None]}
     document = Document("n1", TEXT, "T", metadata, (section, mention))
-    assert read("a.jsonl", lines(document.as_json())) == ([document], [], [])
-    assert read("a.json", json.dumps([document.as_json()])) == ([document], [], [])
-    assert read("b.json", json.dumps(document.as_json(), **PRETTY)) == ([document], [], [])
+    for name, content in (
+        ("a.jsonl", lines(document.as_json())),
+        ("a.json", json.dumps([document.as_json()])),
+        ("b.json", json.dumps(document.as_json(), **PRETTY)),
+    ):
+        documents, problems, (notice,) = read(name, content)
+        assert (documents, problems) == ([document], [])
+        assert notice.fact == "capr does not understand the date '3/4/26'"
 
 
 @pytest.mark.parametrize("value", ["other", {"$oid": "5"}])
-def test_metadata_called_id_or_title_is_read_back(read, value):
+def test_metadata_named_id_or_title_survive_writing_and_reading(read, value):
     metadata = {"source": "s", "file": "f", "id": value, "title": value}
     document = Document("n1", "text", "T", metadata)
     assert read("a.jsonl", lines(document.as_json())) == ([document], [], [])
 
 
-ANY = st.text(st.characters(exclude_categories=["Cs"]))
+ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 
 
-@given(ANY.filter(bool), ANY, ANY, st.dictionaries(ANY.filter(lambda key: key not in ("id", "title")), ANY))
-def test_any_document_is_read_back(tmp_path_factory, identifier, text, title, metadata):
+@given(
+    ANY_TEXT.filter(bool),
+    ANY_TEXT,
+    ANY_TEXT,
+    st.dictionaries(ANY_TEXT.filter(lambda key: key not in ("id", "title")), ANY_TEXT),
+)
+def test_any_document_survives_writing_and_reading(tmp_path_factory, identifier, text, title, metadata):
     document = Document(identifier, text, title, {"source": "s", "file": "f"} | metadata)
     path = tmp_path_factory.mktemp("any") / "a.jsonl"
     path.write_text(json.dumps(document.as_json()) + "\n")
@@ -186,7 +198,7 @@ def test_broken_records_are_reported_and_the_rest_is_read(read, record, fact):
 @pytest.mark.parametrize("value", [r"\ud83d", b"\x81"])
 @pytest.mark.parametrize("field", ["text", "title", "ward"])
 @pytest.mark.parametrize("form", ["lines", "list"])
-def test_characters_that_are_none_cost_their_record_only(read, value, field, form):
+def test_an_invalid_character_affects_only_its_record(read, value, field, form):
     records = [FIRST, {"id": "2", "text": "b", field: "HERE"}, LAST]
     content = (lines(*records) if form == "lines" else json.dumps(records)).encode()
     content = content.replace(b"HERE", value if isinstance(value, bytes) else value.encode())
@@ -195,8 +207,8 @@ def test_characters_that_are_none_cost_their_record_only(read, value, field, for
     assert [problem.record for problem in problems] in (["2"], [2])
 
 
-@pytest.mark.parametrize("number", ["12345678901234567890123", "NaN"])  # the second is what Python writes
-def test_numbers_in_a_list_do_not_end_it(read, number):
+@pytest.mark.parametrize("number", ["12345678901234567890123", "NaN"])  # Python writes NaN
+def test_unusual_numbers_do_not_end_a_list(read, number):
     content = f'[{{"id": "1", "text": "a", "value": {number}}}, {json.dumps(LAST)}]'
     documents, problems, _ = read("a.json", content)
     assert [document.id for document in documents if document.id == "9"] == ["9"]
@@ -204,7 +216,7 @@ def test_numbers_in_a_list_do_not_end_it(read, number):
 
 
 @pytest.mark.parametrize("end", ["", ', {"id": "2", "te', ", ]", '] {"id": "2"}', ', {"id" "2"}]'])
-def test_a_list_is_read_up_to_where_it_breaks(read, end):
+def test_a_list_is_read_up_to_broken_json(read, end):
     (document,), (problem,), _ = read("a.json", f"[{json.dumps(FIRST)}{end}")
     assert document.id == "1"
     assert "broken JSON" in problem.fact
@@ -212,7 +224,7 @@ def test_a_list_is_read_up_to_where_it_breaks(read, end):
 
 
 @pytest.mark.parametrize("name", ["a.jsonl.gz", "a.json.gz"])
-def test_gzip_that_ends_early(read, name):
+def test_truncated_gzip_is_reported_after_its_records(read, name):
     records = [{"id": i, "text": str(i * i * 7919)} for i in range(20_000)]
     content = lines(*records) if "jsonl" in name else json.dumps(records)
     documents, (problem,), _ = read(name, gzip.compress(content.encode())[:-3000])
@@ -220,7 +232,7 @@ def test_gzip_that_ends_early(read, name):
     assert 15_000 < len(documents) < 20_000
 
 
-def test_braces_do_not_make_a_note_json(read, tmp_path):
+def test_a_note_with_braces_is_not_json(read, tmp_path):
     for text in ("{signed} Dr. X: well", "[x] consent\n", '{"a": ' + "[" * 5000):
         (document,), *_ = read("note.txt", text)
         assert document.text == text

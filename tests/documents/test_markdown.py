@@ -1,4 +1,4 @@
-"""Markdown: the text as it stands, with its headings as sections."""
+"""Markdown: the exact text, with its headings as sections."""
 
 import gzip
 
@@ -39,19 +39,19 @@ def test_every_character_is_kept(read):
 
 
 @pytest.mark.parametrize("line_end", ["\r\n", "\n"])
-def test_headings_are_sections_whatever_the_line_ends(read, line_end):
+def test_headings_are_sections_with_any_line_ends(read, line_end):
     (document,), *_ = read("note.md", NOTE.replace("\r\n", line_end))
-    found = document.annotated("section")
-    assert [section.value["heading"] for section in found] == [
+    annotations = document.annotated("section")
+    assert [annotation.value["heading"] for annotation in annotations] == [
         "Discharge summary",
         "History",
         "History | Family",
         "Plan",
     ]
-    assert [section.value["level"] for section in found] == [1, 2, 3, 2]
-    assert "".join(document[section.span] for section in found) == document.text
-    assert document[found[-1].span] == "Plan\r\n----\r\n* rest  \r\n".replace("\r\n", line_end)
-    assert document.text[found[-1].value["heading_end"] :].strip() == "* rest"
+    assert [annotation.value["level"] for annotation in annotations] == [1, 2, 3, 2]
+    assert "".join(document[annotation.span] for annotation in annotations) == document.text
+    assert document[annotations[-1].span] == "Plan\r\n----\r\n* rest  \r\n".replace("\r\n", line_end)
+    assert document.text[annotations[-1].value["heading_end"] :].strip() == "* rest"
 
 
 @pytest.mark.parametrize(
@@ -64,35 +64,35 @@ def test_headings_are_sections_whatever_the_line_ends(read, line_end):
         ("~~~\n# no\n~~~~\n# yes\n", ["yes"]),
         ("```\n# never closed\n", []),
         ("> quote\n---\n- item\n---\n| a |\n|---|\n\n---\n", []),
-        ("# Anti-C#\n", ["Anti-C#"]),  # only marks after a blank close a heading
-        ("```ls``` lists files\n\n# H\n", ["H"]),  # code in a line, not a fence
+        ("# Anti-C#\n", ["Anti-C#"]),  # only marks after a space close a heading
+        ("```ls``` lists files\n\n# H\n", ["H"]),  # inline code, not a fence
         ("# A\r## B\rx", ["A", "B"]),
         ("---\nauthor: Dr X\ndate: 2026-01-02\n---\n\n# Note\nx\n", ["Note"]),  # front matter
     ],
 )
-def test_what_is_a_heading(read, text, headings):
+def test_only_headings_of_markdown_become_sections(read, text, headings):
     (document,), *_ = read("note.md", text)
     assert document.text == text
     assert [section.value["heading"].split(" | ")[-1] for section in document.annotated("section")] == headings
 
 
 @pytest.mark.parametrize("name", ["a.md", "A.MARKDOWN", "a.mkd", "a.md.gz"])
-def test_recognised_by_name(tmp_path, name):
+def test_markdown_is_recognised_by_name(tmp_path, name):
     content = b"# A\nx\n"
     (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
-    reading = capr.read(tmp_path / name)
-    assert [document.title for document in reading] == ["A"]
-    assert reading.formats == {"markdown": 1}
+    stream = capr.read(tmp_path / name)
+    assert [document.title for document in stream] == ["A"]
+    assert stream.formats == {"markdown": 1}
 
 
 def test_a_clinical_note_with_number_signs_is_not_markdown(tmp_path):
     (tmp_path / "note.txt").write_text("# 1 Sepsis\n# 2 AKI\n")
-    reading = capr.read(tmp_path / "note.txt")
-    list(reading)
-    assert reading.formats == {"text": 1}
+    stream = capr.read(tmp_path / "note.txt")
+    list(stream)
+    assert stream.formats == {"text": 1}
 
 
-def test_forced(read):
+def test_a_format_can_be_forced(read):
     (document,), *_ = read("note.txt", "# Sepsis\nx\n# AKI\ny\n", format="markdown")
     assert sections(document) == [("Sepsis", "# Sepsis\nx\n"), ("AKI", "# AKI\ny\n")]
 
@@ -120,7 +120,7 @@ def test_broken_files_are_reported(read, name, content, fact):
     assert fact in problem.fact
 
 
-def test_windows_1252_is_read_and_said(read):
+def test_windows_1252_is_read_with_a_notice(read):
     (document,), problems, (notice,) = read("a.md", "# Café – 38°\n".encode("cp1252"))
     assert document.title == "Café – 38°"
     assert not problems
@@ -134,6 +134,6 @@ def test_an_empty_file_is_a_document_and_a_notice(read):
 
 
 @pytest.mark.parametrize("text", ["# a" + " " * 200_000 + "b\n", "a" + " " * 200_000 + "b\n", "#" * 200_000 + "\n"])
-def test_long_runs_of_blanks_do_not_stall_the_reader(read, text):
+def test_long_runs_of_spaces_do_not_slow_the_reader_down(read, text):
     (document,), *_ = read("a.md", text)
     assert document.text == text

@@ -17,7 +17,7 @@ SECOND = (
     '<QAPair pid="2"><Question qid="0000001-2" qtype="treatment">How to treat it ?</Question>'
     "<Answer>Rest.</Answer></QAPair>"
 )
-FIRST_ANSWER = "Adie's pupil – “tonic”.\n\n\t- large & slow\u00a0🩺"  # XML's own rule: \r\n is \n
+FIRST_ANSWER = "Adie's pupil – “tonic”.\n\n\t- large & slow\u00a0🩺"  # XML parsers turn \r\n into \n
 
 
 def document(pairs: str = PAIR + SECOND, head: str = HEAD, doctype: str = "") -> str:
@@ -84,26 +84,26 @@ DISEASE_FILE = """<?xml version="1.0" encoding="UTF-8"?>
     [
         ("0000007.xml", DOC, "NINDS_0000007"),
         ("0000358.xml", DISEASE_FILE, "CDC_0000358"),
-        ("0000358_2.xml", DISEASE_FILE, "CDC_0000358_2"),  # a part of a document repeats its number
+        ("0000358_2.xml", DISEASE_FILE, "CDC_0000358_2"),  # a part of a document has the number of the document
     ],
 )
-def test_the_other_dialects(tmp_path, name, content, identifier):
+def test_the_other_dialects_are_read(tmp_path, name, content, identifier):
     (tmp_path / name).write_text(content)
-    reading = capr.read(tmp_path / name)
-    (article,) = reading
-    assert reading.formats == {"medquad": 1}
+    stream = capr.read(tmp_path / name)
+    (article,) = stream
+    assert stream.formats == {"medquad": 1}
     assert (article.id, article.title, article.text) == (identifier, "Holmes-Adie", "A disorder.")
     assert "cuis" not in article.metadata
     (section,) = article.annotated("section")
     assert section.value["id"] == f"{identifier[: len(identifier.split('_')[0]) + 8]}-1"
 
 
-def test_recognised_by_content_and_forced(tmp_path):
+def test_medquad_is_recognised_by_content_and_can_be_forced(tmp_path):
     (tmp_path / "a.bin.gz").write_bytes(gzip.compress(document().encode("utf-8-sig")))
     for options in ({}, {"format": "medquad"}):
-        reading = capr.read(tmp_path / "a.bin.gz", **options)
-        assert [article.id for article in reading] == ["GARD_0000001"]
-        assert reading.formats == {"medquad": 1}
+        stream = capr.read(tmp_path / "a.bin.gz", **options)
+        assert [article.id for article in stream] == ["GARD_0000001"]
+        assert stream.formats == {"medquad": 1}
 
 
 BOMB = '<!DOCTYPE d [<!ENTITY a "ha"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;">]>\n'
@@ -136,26 +136,26 @@ def test_broken_xml_is_reported_with_its_line(read, content, fact, line):
 def test_a_broken_file_does_not_stop_the_folder(tmp_path):
     (tmp_path / "0000000.xml").write_text(document()[:-200])
     (tmp_path / "0000001.xml").write_text(document())
-    reading = capr.read(tmp_path)
-    assert [article.id for article in reading] == ["GARD_0000001"]
-    assert reading.errors == 1
+    stream = capr.read(tmp_path)
+    assert [article.id for article in stream] == ["GARD_0000001"]
+    assert stream.errors == 1
 
 
 @pytest.mark.parametrize(
-    ("declared", "encoding"),
+    ("declared_encoding", "encoding"),
     [("ISO-8859-1", "latin-1"), ("windows-1252", "cp1252"), ("UTF-16", "utf-16"), ("utf-8", "cp1252")],
 )
-def test_the_declared_encoding_does_not_garble_the_text(read, declared, encoding):
-    head = f'<?xml version="1.0" encoding="{declared}"?>\n'
+def test_the_declared_encoding_does_not_garble_the_text(read, declared_encoding, encoding):
+    head = f'<?xml version="1.0" encoding="{declared_encoding}"?>\n'
     pairs = SECOND.replace("Rest.", "38° café")
     (article,), problems, _ = read("0000001.xml", document(pairs, head).encode(encoding))
     assert article.text == "38° café"
     assert not problems
 
 
-@pytest.mark.parametrize("declared", ["shift_jis", "foo"])
-def test_an_unknown_encoding_is_no_crash(read, declared):
-    content = document(head=f'<?xml version="1.0" encoding="{declared}"?>\n')
+@pytest.mark.parametrize("declared_encoding", ["shift_jis", "foo"])
+def test_an_unknown_encoding_gives_a_document_or_a_problem(read, declared_encoding):
+    content = document(head=f'<?xml version="1.0" encoding="{declared_encoding}"?>\n')
     documents, problems, _ = read("0000001.xml", content)
     assert len(documents) + len(problems) == 1
 
@@ -168,7 +168,7 @@ def test_markup_inside_a_question_is_not_cut(read):
     assert article[section.span] == "Rest well."
 
 
-def test_two_answers_of_a_question_are_both_read(read):
+def test_both_answers_of_a_question_are_read(read):
     (article,), problems, notices = read(
         "0000001.xml", document(SECOND.replace("</Answer>", "</Answer><Answer>Sleep.</Answer>"))
     )
@@ -177,16 +177,16 @@ def test_two_answers_of_a_question_are_both_read(read):
 
 
 @pytest.mark.parametrize("answer", ["<Answer/>", "<Answer> \n</Answer>", ""])
-def test_a_question_without_an_answer_is_told(read, answer):
+def test_a_question_without_an_answer_is_reported(read, answer):
     (article,), problems, notices = read(
         "0000001.xml", document(PAIR + SECOND.replace("<Answer>Rest.</Answer>", answer))
     )
     assert article.text == FIRST_ANSWER
-    (told,) = [*problems, *notices]
-    assert "0000001-2" in f"{told.fact} {told.record}" or "1" in told.fact
+    (report,) = [*problems, *notices]
+    assert "0000001-2" in f"{report.fact} {report.record}" or "1" in report.fact
 
 
-def test_a_file_without_pairs_is_empty_and_said_so(read):
+def test_a_file_without_pairs_is_reported_as_empty(read):
     (article,), _, (notice,) = read("0000001.xml", document(""))
     assert (article.id, article.text) == ("GARD_0000001", "")
     assert "empty" in notice.fact

@@ -15,7 +15,7 @@ def answer(words: str, begin: int | None = None) -> dict:
     return {"text": words, "answer_start": CONTEXT.index(words) if begin is None else begin}
 
 
-def file(*paragraphs, title: str = "Gout", version: str = "1.1") -> str:
+def squad_file(*paragraphs, title: str = "Gout", version: str = "1.1") -> str:
     return json.dumps({"version": version, "data": [{"title": title, "paragraphs": list(paragraphs)}]})
 
 
@@ -23,16 +23,16 @@ def question(**fields) -> dict:
     return {"context": CONTEXT, "qas": [{"id": "q1", "question": "Since when?", **fields}]}
 
 
-def test_version_1(tmp_path):
+def test_squad_version_1_is_read(tmp_path):
     qas = [
         {"id": "56be", "question": "Since when?", "answers": [answer("May"), answer("since May")]},
         {"id": "56bf", "question": "How bad?", "answers": [answer("“severe”\u00a0🩺")]},
     ]
     path = tmp_path / "dev-v1.1.json"
-    path.write_text(file({"context": CONTEXT, "qas": qas}, LAST))
-    reading = capr.read(path)
-    first, last = reading
-    assert reading.formats == {"squad": 2}
+    path.write_text(squad_file({"context": CONTEXT, "qas": qas}, LAST))
+    stream = capr.read(path)
+    first, last = stream
+    assert stream.formats == {"squad": 2}
     assert (first.id, first.title, first.text) == ("Gout#1", "Gout", CONTEXT)
     assert first.metadata == {"source": path.name, "file": path.name}
     when, how = first.annotations
@@ -41,21 +41,21 @@ def test_version_1(tmp_path):
     assert [first.text[a["begin"] : a["end"]] for a in when.value["answers"]] == ["May", "since May"]
     assert [first.text[a["begin"] : a["end"]] for a in how.value["answers"]] == ["“severe”\u00a0🩺"]
     assert (last.id, last.annotations) == ("Gout#2", ())
-    assert (reading.errors, reading.problems) == (0, [])
+    assert (stream.errors, stream.problems) == (0, [])
 
 
-def test_version_2_has_questions_without_an_answer(read):
+def test_squad_version_2_has_unanswerable_questions(read):
     plausible = [answer("May")]
     impossible = question(is_impossible=True, answers=[], plausible_answers=plausible)
     (document, possible), problems, notices = read(
-        "a.json", file(impossible, question(is_impossible=False, answers=[answer("May")]), version="v2.0")
+        "a.json", squad_file(impossible, question(is_impossible=False, answers=[answer("May")]), version="v2.0")
     )
-    (asked,) = document.annotations
-    assert asked.value["is_impossible"] is True
-    assert asked.value["answers"] == []
+    (question_annotation,) = document.annotations
+    assert question_annotation.value["is_impossible"] is True
+    assert question_annotation.value["answers"] == []
     assert possible.annotations[0].value["is_impossible"] is False
     assert not problems
-    assert "May" in str(asked.value) or notices  # the plausible answers are not lost without a word
+    assert "May" in str(question_annotation.value) or notices  # the plausible answers are not lost silently
 
 
 NOTE = [
@@ -93,25 +93,25 @@ def test_emrqa_notes_are_lists_of_lines_with_evidence(tmp_path):
     path = tmp_path / "data.json"
     second = {**SINGLE, "evidence_start": 5}
     path.write_text(json.dumps({"data": [emrqa(SINGLE, second), emrqa(SINGLE, title="relations")]}))
-    reading = capr.read(path)
-    documents = list(reading)
-    assert reading.formats == {"squad": 2}
+    stream = capr.read(path)
+    documents = list(stream)
+    assert stream.formats == {"squad": 2}
     assert [document.id for document in documents] == ["medication/105", "relations/105"]
     assert documents[0].title == "medication"  # emrQA writes the title after the paragraphs
     assert documents[0].text == "".join(NOTE) + "\n"
     assert evidence_of(documents[0]) == ["aspirin 81 mg daily ."] * 2
-    asked = documents[0].annotations[0].value
-    first, second = asked["answers"]
+    question_value = documents[0].annotations[0].value
+    first, second = question_value["answers"]
     assert (first["begin"], second["begin"]) == (29, 65)
     assert (first["text"], first["answer_entity_type"]) == ("81 mg", "single")
-    assert (asked["question"], asked["paraphrases"]) == ("What dose?", ["Which dose?"])
+    assert (question_value["question"], question_value["paraphrases"]) == ("What dose?", ["Which dose?"])
 
 
 @pytest.mark.parametrize(
     ("fields", "evidence"),
     [
         ({"answer_entity_type": "empty", "text": "", "answer_start": [3, ""]}, "aspirin 81 mg daily ."),
-        ({"evidence_start": 99}, "aspirin 81 mg daily ."),  # the nearest line that has it
+        ({"evidence_start": 99}, "aspirin 81 mg daily ."),  # the nearest line with the evidence
         (
             {"evidence": "The patient takes \naspirin 81 mg daily .", "evidence_start": 2},
             "".join(NOTE[1:3]).rstrip(),
@@ -128,7 +128,7 @@ def test_emrqa_notes_are_lists_of_lines_with_evidence(tmp_path):
         ),
     ],
 )
-def test_emrqa_answer_types(read, fields, evidence):
+def test_every_emrqa_answer_type_is_located(read, fields, evidence):
     (document,), problems, _ = read("data.json", json.dumps({"data": [emrqa({**SINGLE, **fields})]}))
     assert evidence_of(document) == [evidence]
     assert not problems
@@ -142,25 +142,25 @@ def test_emrqa_evidence_that_is_not_in_the_note_is_reported(read):
     assert problem.record == document.id
 
 
-def test_a_title_after_the_paragraphs_counts(read):
+def test_a_title_after_the_paragraphs_is_read(read):
     data = {"data": [{"paragraphs": [LAST], "title": "Gout"}, {"paragraphs": [LAST], "title": "Flu"}]}
-    documents, *_ = read("a.json", json.dumps(data))  # as json.dump(sort_keys=True) writes it
+    documents, *_ = read("a.json", json.dumps(data))  # the order of json.dump(sort_keys=True)
     assert [(document.id, document.title) for document in documents] == [("Gout#1", "Gout"), ("Flu#1", "Flu")]
 
 
-def test_covid_qa_has_document_ids(read):
+def test_the_document_ids_of_covid_qa_are_read(read):
     (document,), *_ = read("a.json", json.dumps({"data": [{"paragraphs": [{**LAST, "document_id": 630}]}]}))
     assert document.id == "630"
 
 
-def test_forced(read):
+def test_a_format_can_be_forced(read):
     (document,), *_ = read("a.dat", '{"data": [{"title": "T", "paragraphs": [{"context": "x"}]}]}', format="squad")
     assert (document.id, document.text) == ("T#1", "x")
 
 
 @pytest.mark.parametrize("paragraph", [5, None, "x", ["x"], {}, {"context": None}, {"context": [1]}, {"qas": []}])
-def test_a_paragraph_without_context_is_reported_and_the_rest_read(read, paragraph):
-    (document,), (problem,), _ = read("a.json", file(paragraph, LAST))
+def test_a_paragraph_without_context_is_reported_and_the_rest_is_read(read, paragraph):
+    (document,), (problem,), _ = read("a.json", squad_file(paragraph, LAST))
     assert document.text == "last"
     assert (problem.fact, problem.record) == ("the paragraph has no context", 1)
 
@@ -177,8 +177,8 @@ def test_a_paragraph_without_context_is_reported_and_the_rest_read(read, paragra
         ("May", "is not an object"),
     ],
 )
-def test_a_bad_answer_is_reported_and_the_rest_read(read, bad, fact):
-    (document, last), (problem,), _ = read("a.json", file(question(answers=[bad, answer("May")]), LAST))
+def test_a_bad_answer_is_reported_and_the_rest_is_read(read, bad, fact):
+    (document, last), (problem,), _ = read("a.json", squad_file(question(answers=[bad, answer("May")]), LAST))
     assert evidence_of(document) == ["May"]
     assert last.text == "last"
     assert fact in problem.fact
@@ -194,14 +194,14 @@ def test_a_bad_answer_is_reported_and_the_rest_read(read, bad, fact):
         question(answers=5),
     ],
 )
-def test_bad_questions_are_reported_and_the_rest_read(read, paragraph):
-    documents, problems, _ = read("a.json", file(paragraph, LAST))
+def test_bad_questions_are_reported_and_the_rest_is_read(read, paragraph):
+    documents, problems, _ = read("a.json", squad_file(paragraph, LAST))
     assert documents[-1].text == "last"
     assert len(problems) == 1
 
 
 @pytest.mark.parametrize("article", [5, {"title": "x"}, {"paragraphs": None}, {"paragraphs": {"context": "lost"}}])
-def test_an_article_without_paragraphs_is_told(read, article):
+def test_an_article_without_paragraphs_is_reported(read, article):
     data = {"data": [{"title": "Gout", "paragraphs": [LAST]}, article]}
     (document,), problems, notices = read("a.json", json.dumps(data))
     assert document.text == "last"
@@ -209,49 +209,51 @@ def test_an_article_without_paragraphs_is_told(read, article):
 
 
 @pytest.mark.parametrize("content", ["{}", "[]", '{"data": []}', '{"data": {"paragraphs": [{"context": "x"}]}}'])
-def test_a_file_without_paragraphs_is_told(read, content):
+def test_a_file_without_paragraphs_is_reported(read, content):
     documents, problems, notices = read("a.json", content, format="squad")
     assert problems or notices or documents
 
 
-def test_an_undefined_byte_harms_only_its_record(read):
-    content = file(LAST, {"context": "@", "qas": []}, LAST).encode().replace(b"@", b"\x81")
+def test_an_undefined_byte_affects_only_its_record(read):
+    content = squad_file(LAST, {"context": "@", "qas": []}, LAST).encode().replace(b"@", b"\x81")
     documents, (problem,), _ = read("a.json", content)
     assert [document.id for document in documents] == ["Gout#1", "Gout#3"]
     assert "byte 0x81" in problem.fact
 
 
 def test_half_a_surrogate_pair_is_reported_not_replaced(read):
-    documents, (problem,), _ = read("a.json", file({"context": "x \ud83d", "qas": []}, LAST))
+    documents, (problem,), _ = read("a.json", squad_file({"context": "x \ud83d", "qas": []}, LAST))
     assert [document.text for document in documents] == ["last"]
     assert "half of a surrogate pair" in problem.fact
 
 
 @pytest.mark.parametrize("cut", [3, 20, 30])
-def test_truncated_json_keeps_what_came_before(read, cut):
-    documents, (problem,), _ = read("a.json", file(LAST, LAST)[:-cut])
+def test_the_records_before_truncated_json_are_read(read, cut):
+    documents, (problem,), _ = read("a.json", squad_file(LAST, LAST)[:-cut])
     assert documents[0].text == "last"
     assert "broken JSON" in problem.fact
     assert problem.record == len(documents) + 1
 
 
 def test_truncated_gzip_is_reported(read):
-    _, (problem,), _ = read("a.json.gz", gzip.compress(file(LAST).encode())[:-12], format="squad")
+    _, (problem,), _ = read("a.json.gz", gzip.compress(squad_file(LAST).encode())[:-12], format="squad")
     assert "gzip" in problem.fact
 
 
-def test_an_answer_that_cannot_be_placed_is_kept_beside_the_others(read):
+def test_an_answer_that_is_not_in_the_text_is_listed_as_unplaced(read):
     bad = answer("June", 3)
-    (document,), (problem,), _ = read("a.json", file(question(answers=[bad, answer("May")])))
-    (asked,) = document.annotations
-    assert asked.value["unplaced"] == [bad]
-    assert [found["text"] for found in asked.value["answers"]] == ["May"]
+    (document,), (problem,), _ = read("a.json", squad_file(question(answers=[bad, answer("May")])))
+    (question_annotation,) = document.annotations
+    assert question_annotation.value["unplaced"] == [bad]
+    assert [item["text"] for item in question_annotation.value["answers"]] == ["May"]
     assert "is not where its offset says" in problem.fact
 
 
 def test_a_paragraph_may_have_annotations(read):
-    mark = {"kind": "section", "begin": 0, "end": 9, "heading": "Fever"}
-    (document,), problems, _ = read("a.json", file({**question(answers=[answer("May")]), "annotations": [mark]}))
+    annotation = {"kind": "section", "begin": 0, "end": 9, "heading": "Fever"}
+    (document,), problems, _ = read(
+        "a.json", squad_file({**question(answers=[answer("May")]), "annotations": [annotation]})
+    )
     assert not problems
     assert [(a.kind, a.span, a.value.get("heading")) for a in document.annotations] == [
         ("section", (0, 9), "Fever"),
@@ -261,9 +263,9 @@ def test_a_paragraph_may_have_annotations(read):
 
 
 @pytest.mark.parametrize(
-    "mark", [5, {}, {"kind": "section", "begin": 0, "end": 999}, {"kind": "x", "begin": "0", "end": 1}]
+    "annotation", [5, {}, {"kind": "section", "begin": 0, "end": 999}, {"kind": "x", "begin": "0", "end": 1}]
 )
-def test_a_bad_annotation_is_reported_and_the_rest_read(read, mark):
-    (document, last), (problem,), _ = read("a.json", file({**LAST, "annotations": [mark]}, LAST))
+def test_a_bad_annotation_is_reported_and_the_rest_is_read(read, annotation):
+    (document, last), (problem,), _ = read("a.json", squad_file({**LAST, "annotations": [annotation]}, LAST))
     assert (document.text, last.text) == ("last", "last")
     assert "an annotation is not usable" in problem.fact

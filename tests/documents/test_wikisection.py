@@ -23,7 +23,7 @@ LAST = {"id": "z", "text": "last", "annotations": [{"begin": 0, "length": 4, "se
 
 
 @pytest.mark.parametrize("ascii_only", [True, False])
-def test_a_list_of_articles(read, ascii_only):
+def test_a_list_of_articles_is_read(read, ascii_only):
     content = json.dumps([ARTICLE, LAST], ensure_ascii=ascii_only, indent=1)
     (gout, last), problems, notices = read("wikisection_en_disease_test.json", content)
     assert (gout.id, gout.title, gout.text) == (ARTICLE["id"], "Gout", TEXT)
@@ -42,7 +42,7 @@ def test_a_list_of_articles(read, ascii_only):
     assert not notices
 
 
-def test_a_data_set_of_documents(tmp_path):
+def test_a_data_set_of_documents_is_read(tmp_path):
     annotation = {
         "class": "EntityAspectAnnotation",
         "source": "GOLD",
@@ -57,9 +57,9 @@ def test_a_data_set_of_documents(tmp_path):
     data = {"name": "MedQuAD", "language": "en", "documents": [{**record, "annotations": [annotation]}, LAST]}
     path = tmp_path / "test.json"
     path.write_text(json.dumps(data, indent=2).replace('":', '" :'))
-    reading = capr.read(path)
-    document, last = reading
-    assert reading.formats == {"wikisection": 2}
+    stream = capr.read(path)
+    document, last = stream
+    assert stream.formats == {"wikisection": 2}
     assert (document.id, document.metadata["language"], last.id) == ("GARD_1", "en", "z")
     (section,) = document.annotated("section")
     assert document[section.span] == "Gout is arthritis."
@@ -82,20 +82,20 @@ def test_articles_line_by_line_are_not_lost(read):
     assert not problems
 
 
-def test_forced(read):
+def test_a_format_can_be_forced(read):
     (document,), *_ = read("a.dat", '[{"id": "a", "text": "x"}]', format="wikisection")
     assert (document.id, document.text) == ("a", "x")
 
 
 @pytest.mark.parametrize("content", ["[]", "{}", '{"docs": [{"text": "x"}]}', '{"documents": {"a": {"text": "x"}}}'])
-def test_a_file_without_articles_is_told(read, content):
+def test_a_file_without_articles_is_reported(read, content):
     documents, problems, notices = read("a.json", content, format="wikisection")
     assert documents == []
     assert problems or notices
 
 
 @pytest.mark.parametrize("record", [5, None, "x", [], {"id": "a"}, {"id": "a", "text": None}, {"text": ["x"]}])
-def test_a_record_without_text_is_reported_and_the_rest_read(read, record):
+def test_a_record_without_text_is_reported_and_the_rest_is_read(read, record):
     (document,), (problem,), _ = read("a.json", json.dumps([record, LAST]))
     assert document.text == "last"
     assert (problem.fact, problem.record) == ("the record has no text", 1)
@@ -115,7 +115,7 @@ def test_a_record_without_text_is_reported_and_the_rest_read(read, record):
         (True, ""),
     ],
 )
-def test_a_bad_section_is_reported_and_the_rest_read(read, annotations, fact):
+def test_a_bad_section_is_reported_and_the_rest_is_read(read, annotations, fact):
     record = {"id": "a", "text": "text", "annotations": annotations}
     documents, (problem,), _ = read("a.json", json.dumps([record, LAST]))
     assert documents[-1].text == "last"
@@ -141,14 +141,14 @@ TWO = json.dumps([FIRST, LAST])
         (TWO.replace("}, {", "} {"), "broken JSON"),
     ],
 )
-def test_broken_json_keeps_what_came_before(read, content, fact):
+def test_the_records_before_broken_json_are_read(read, content, fact):
     (document,), (problem,), _ = read("a.json", content)
     assert document.id == "first"
     assert fact in problem.fact
     assert problem.record == 2
 
 
-def test_an_undefined_byte_harms_only_its_record(read):
+def test_an_undefined_byte_affects_only_its_record(read):
     content = json.dumps([FIRST, {"id": "bad", "text": "@"}, LAST]).encode().replace(b"@", b"\x81")
     documents, (problem,), _ = read("a.json", content)
     assert [document.id for document in documents] == ["first", "z"]

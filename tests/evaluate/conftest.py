@@ -1,4 +1,4 @@
-"""What the tests of the evaluation share: tiny models, a small MedQuAD, and the large one where it is."""
+"""Fixtures of the evaluation tests: tiny models, a small MedQuAD, and the real one if its data are there."""
 
 import json
 import shutil
@@ -8,13 +8,13 @@ from xml.sax.saxutils import escape
 
 import pytest
 
-from capr.evaluate.task import Asked, Task
+from capr.evaluate.task import Task, TaskQuery
 
 _spec = spec_from_file_location("reference", Path(__file__).parents[1] / "index" / "reference.py")
 reference = module_from_spec(_spec)
 _spec.loader.exec_module(reference)
 
-# Three diseases by source, with (aspect, heading, question, answer) each; both answers on the treatment of gout count.
+# Three diseases by source, each with answers as (aspect, heading, question, answer); two are about treating gout.
 TOPICS = {
     ("GARD", "0000001", "Gout"): [
         ("information", "information", "What is Gout ?", "Gout is an arthritis - of the toe.\n"),
@@ -25,7 +25,7 @@ TOPICS = {
             "  Symptoms: pain and swelling.  ",
         ),
         ("treatment", "treatment", "What are the treatments for Gout ?", "Treatment of gout: colchicine, rest."),
-        ("treatment", "treatment", "What are the treatments for Gout ?", "Allopurinol is a treatment in the long run."),
+        ("treatment", "treatment", "What are the treatments for Gout ?", "Allopurinol is a long-term treatment."),
     ],
     ("GHR", "0000002", "Asthma"): [
         ("information", "information", "What is Asthma ?", "Asthma makes it hard to breathe."),
@@ -45,7 +45,7 @@ TOPICS = {
 
 @pytest.fixture(scope="session")
 def small_medquad(tmp_path_factory):
-    """A folder laid out as --data of `capr evaluate medquad` wants it: 8 passages, 7 queries."""
+    """A folder for --data of `capr evaluate medquad`: 8 passages, 7 queries."""
     folder = tmp_path_factory.mktemp("data")
     (folder / "cdv").mkdir()
     documents, queries, sources = [], {}, []
@@ -55,12 +55,12 @@ def small_medquad(tmp_path_factory):
         path.write_text(_xml(source, number, focus, answers))
         sources.append(f"data/MedQuAD/MedQuAD-master/1_{source}_QA/{number}.xml\tQ1\n")
         begin, annotations = 0, []
-        for place, (aspect, heading, question, answer) in enumerate(answers, 1):
+        for passage_number, (aspect, heading, question, answer) in enumerate(answers, 1):
             length = len(answer.strip()) + 1
-            id = f"{source}_{number}-{place}"
+            id = f"{source}_{number}-{passage_number}"
             annotations.append({"begin": begin, "length": length, "id": id, "entity": focus, "aspect": aspect})
-            asked = {"entity": focus, "aspect": aspect, "aspectHeading": heading}
-            query = queries.setdefault((focus, aspect), {"text": question, "annotations": [asked], "results": []})
+            pair = {"entity": focus, "aspect": aspect, "aspectHeading": heading}
+            query = queries.setdefault((focus, aspect), {"text": question, "annotations": [pair], "results": []})
             query["results"].append({"id": id, "begin": begin, "length": length})
             begin += length
         record = {"id": f"{source}_{number}", "type": f"{source}_QA", "length": begin, "annotations": annotations}
@@ -73,9 +73,9 @@ def small_medquad(tmp_path_factory):
 
 def _xml(source, number, focus, answers):
     pairs = "".join(
-        f'<QAPair pid="{place}"><Question qid="{number}-{place}" qtype="{aspect}">{question}</Question>'
+        f'<QAPair pid="{pair_number}"><Question qid="{number}-{pair_number}" qtype="{aspect}">{question}</Question>'
         f"<Answer>{escape(answer)}</Answer></QAPair>"
-        for place, (aspect, _, question, answer) in enumerate(answers, 1)
+        for pair_number, (aspect, _, question, answer) in enumerate(answers, 1)
     )
     group = "<UMLS><CUIs><CUI>C1</CUI></CUIs><SemanticGroup>Disorders</SemanticGroup></UMLS>"
     return (
@@ -99,6 +99,12 @@ def tiny_encoder(tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
+def tiny_late(tmp_path_factory):
+    """The folder of an encoder that reads letters, with vectors of word pieces."""
+    return reference.late_folder(tmp_path_factory.mktemp("models") / "late")
+
+
+@pytest.fixture(scope="session")
 def tiny_ranker(tmp_path_factory):
     return reference.ranker_folder(tmp_path_factory.mktemp("models") / "ranker")
 
@@ -112,7 +118,7 @@ def tiny_poly(tmp_path_factory):
 
 @pytest.fixture
 def toy():
-    """Two queries over five passages; the answers come first among the candidates, as in CDV's lists."""
+    """Two queries over five passages; the relevant candidates come first, as in CDV."""
     passages = {
         "a": "colchicine for gout",
         "b": "gout and gout again",
@@ -120,8 +126,10 @@ def toy():
         "d": "a stroke",
         "e": "treatment of a stroke",
     }
-    asked = [
-        Asked("1", "gout", "treatment", "How is gout treated?", frozenset("ac"), ("c", "a", "b", "d"), {"aspect": "x"}),
-        Asked("2", "stroke", "treatment", "", frozenset("e"), ("e", "d", "a"), {"aspect": "y"}),
+    queries = [
+        TaskQuery(
+            "1", "gout", "treatment", "How is gout treated?", frozenset("ac"), ("c", "a", "b", "d"), {"aspect": "x"}
+        ),
+        TaskQuery("2", "stroke", "treatment", "", frozenset("e"), ("e", "d", "a"), {"aspect": "y"}),
     ]
-    return Task("toy", passages, asked)
+    return Task("toy", passages, queries)

@@ -1,6 +1,7 @@
-"""The three tasks of the paragraph-QA paper, with a reader whose answers are known."""
+"""The three tasks of the paragraph-QA paper, with a fake reader."""
 
 import json
+import sys
 
 import pytest
 from typer.testing import CliRunner
@@ -10,14 +11,14 @@ from capr.cli import typer_app
 from capr.documents import CaprError, Document, Span
 from capr.evaluate.report_plots import plot_lengths, plot_reliability
 from capr.evaluate.reports import limited, measure, over_lengths, spreads
-from capr.search.reader import Reading
+from capr.runtime.reader import ReadAnswer
 from capr.segment import Paragraphs
-from capr.supervise.reports import Asked, Report, write_squad
+from capr.supervise.reports import Report, ReportQuestion, write_squad
 
 TEXT = "PLAN:\nStart aspirin 81 mg.\n\nALLERGIES:\nNone known.\n\nMEDICATIONS:\nAspirin 81 mg daily.\n"
 
 
-def at(words, text=TEXT, last=False):
+def span_of(words, text=TEXT, last=False):
     begin = text.rindex(words) if last else text.index(words)
     return Span(begin, begin + len(words))
 
@@ -25,22 +26,22 @@ def at(words, text=TEXT, last=False):
 REPORT = Report(
     Document("r1", TEXT),
     (
-        Asked("dose", "aspirin ?", (at("81 mg"), at("81 mg daily"))),
-        Asked("allergy", "known ?", (at("None known"),)),
-        Asked("warfarin", "warfarin ?", ()),
+        ReportQuestion("dose", "aspirin ?", (span_of("81 mg"), span_of("81 mg daily"))),
+        ReportQuestion("allergy", "known ?", (span_of("None known"),)),
+        ReportQuestion("warfarin", "warfarin ?", ()),
     ),
 )
 
 
 class FakeReader:
-    """Finds the first word of the question, and answers with it and what follows; `sure` where it stands first."""
+    """Answers with the text from the question's first word to the full stop; the earlier, the more confident."""
 
-    def __init__(self, name="fake", sure=0.9, threshold=0.5):
-        self.name, self.sure, self.threshold = name, sure, threshold
-        self.asked = []
+    def __init__(self, name="fake", confidence=0.9, threshold=0.5):
+        self.name, self.confidence, self.threshold = name, confidence, threshold
+        self.calls = []
 
     def read(self, question, paragraphs, best=1):
-        self.asked.append((question, list(paragraphs)))
+        self.calls.append((question, list(paragraphs)))
         return [self._best(question.split()[0], text) for text in paragraphs]
 
     def _best(self, word, text):
@@ -48,14 +49,14 @@ class FakeReader:
             return []
         begin = text.lower().find(word)
         if begin < 0:
-            return [Reading(Span(0, 1), 0.1)]
+            return [ReadAnswer(Span(0, 1), 0.1)]
         end = text.find(".", begin)
-        return [Reading(Span(begin, end), self.sure - begin / 1000)]
+        return [ReadAnswer(Span(begin, end), self.confidence - begin / 1000)]
 
 
 @pytest.fixture
 def outcomes():
-    return {one.question: one for one in measure(FakeReader(), [REPORT], Paragraphs()).outcomes}
+    return {outcome.question: outcome for outcome in measure(FakeReader(), [REPORT], Paragraphs()).outcomes}
 
 
 def test_the_answer_of_the_most_confident_paragraph_counts(outcomes):
@@ -68,8 +69,8 @@ def test_the_answer_of_the_most_confident_paragraph_counts(outcomes):
     assert dose.confidence == pytest.approx(0.9 - 0.012)
 
 
-def test_ranks_are_those_of_the_first_paragraph_that_answers():
-    report = Report(REPORT.document, (Asked("daily", "aspirin ?", (at("daily"),)),))
+def test_the_rank_is_that_of_the_first_gold_paragraph():
+    report = Report(REPORT.document, (ReportQuestion("daily", "aspirin ?", (span_of("daily"),)),))
     (outcome,) = measure(FakeReader(), [report], Paragraphs()).outcomes
     assert outcome.rank == 2  # the plan is read with more confidence
     assert outcome.answer == "aspirin 81 mg"
@@ -77,16 +78,16 @@ def test_ranks_are_those_of_the_first_paragraph_that_answers():
     assert outcome.oracle_f1 == pytest.approx(2 * (1 / 4) / (1 + 1 / 4))
 
 
-def test_all_measures_by_hand():
+def test_measures_equal_hand_values():
     measured = measure(FakeReader(), [REPORT], Paragraphs())
-    found = measured.measures
-    assert found["P@1"] == found["P@2"] == found["P@3"] == 1
-    assert found["PR-QA EM"] == 0
-    assert found["PR-QA F1"] == pytest.approx((0.8 + 2 / 3) / 2)  # `known` of `None known`
-    assert found["Oracle-QA F1"] == found["PR-QA F1"]
-    assert found["answered"] == 1
-    assert found["refused"] == 1
-    assert found["ECE"] == pytest.approx(((1 - 0.888) + (1 - 0.884) + 0.1) / 3)  # two right, one wrong
+    measures = measured.measures
+    assert measures["P@1"] == measures["P@2"] == measures["P@3"] == 1
+    assert measures["PR-QA EM"] == 0
+    assert measures["PR-QA F1"] == pytest.approx((0.8 + 2 / 3) / 2)  # `known` of `None known`
+    assert measures["Oracle-QA F1"] == measures["PR-QA F1"]
+    assert measures["answered"] == 1
+    assert measures["refused"] == 1
+    assert measures["ECE"] == pytest.approx(((1 - 0.888) + (1 - 0.884) + 0.1) / 3)  # two right, one wrong
     assert measured.length == pytest.approx(len(TEXT) / 3)
 
 
@@ -100,10 +101,10 @@ def test_the_threshold_decides_what_is_refused():
 def test_a_reader_sees_all_paragraphs_of_the_report():
     reader = FakeReader()
     measure(reader, [REPORT], Paragraphs("whole"))
-    assert reader.asked == [(asked.text, [TEXT]) for asked in REPORT.questions]
+    assert reader.calls == [(question.text, [TEXT]) for question in REPORT.questions]
 
 
-def test_measures_are_there_only_where_there_are_such_questions():
+def test_measures_without_questions_are_missing():
     answerable = Report(REPORT.document, REPORT.questions[:2])
     assert "refused" not in measure(FakeReader(), [answerable], Paragraphs()).measures
     unanswerable = Report(REPORT.document, REPORT.questions[2:])
@@ -111,23 +112,23 @@ def test_measures_are_there_only_where_there_are_such_questions():
 
 
 def test_an_empty_report_has_no_answer():
-    empty = Report(Document("r2", " \n"), (Asked("q", "aspirin ?", ()),))
+    empty = Report(Document("r2", " \n"), (ReportQuestion("q", "aspirin ?", ()),))
     (outcome,) = measure(FakeReader(), [empty], Paragraphs()).outcomes
     assert (outcome.span, outcome.answer, outcome.confidence, outcome.rank) == (None, "", 0, 0)
 
 
-def test_answers_that_a_border_would_cut_are_kept_whole():
+def test_no_border_cuts_an_answer():
     for length in range(5, 60, 5):
         reader = FakeReader()
         measure(reader, [REPORT], Paragraphs("uniform", length))
-        _, paragraphs = reader.asked[0]
+        _, paragraphs = reader.calls[0]
         assert any("81 mg daily" in text for text in paragraphs)
         assert any("None known" in text for text in paragraphs)
 
 
-def test_both_ways_over_lengths_with_several_readers():
+def test_both_ways_to_cut_over_lengths_with_several_readers():
     done = []
-    readers = [FakeReader("one"), FakeReader("two", sure=0.7)]
+    readers = [FakeReader("one"), FakeReader("two", confidence=0.7)]
     measured = over_lengths(readers, [REPORT], [20, 40, 1000], progress=lambda *pair: done.append(pair))
     assert len(measured) == 2 * 2 * 3
     assert done[-1] == (36, 36)
@@ -135,11 +136,11 @@ def test_both_ways_over_lengths_with_several_readers():
     groups = spreads(measured)
     assert [group.cut for group in groups] == ["heading"] * 3 + ["uniform"] * 3
     for group in groups:
-        same = [one for one in measured if (one.cut, one.length) == (group.cut, group.length)]
-        values = [one.measures["answered"] for one in same]
+        results = [result for result in measured if (result.cut, result.length) == (group.cut, group.length)]
+        values = [result.measures["answered"] for result in results]
         assert group.readers == ("one", "two")
-        found = (group.lowest["answered"], group.mean["answered"], group.highest["answered"])
-        assert found == (min(values), sum(values) / len(values), max(values))
+        spread = (group.lowest["answered"], group.mean["answered"], group.highest["answered"])
+        assert spread == (min(values), sum(values) / len(values), max(values))
 
 
 def test_limits_count_questions():
@@ -173,10 +174,10 @@ def run(monkeypatch, tmp_path):
     return run_command
 
 
-def test_the_command_tells_the_measures(run):
-    found = json.loads(run("--data", "data.json", "--json"))
-    assert (found["model"], found["cut"], found["answerable"], found["unanswerable"]) == ("reader", "passage", 2, 1)
-    assert found["measures"] == measure(FakeReader("reader"), [REPORT], Paragraphs("passage")).measures
+def test_the_command_prints_the_measures(run):
+    report = json.loads(run("--data", "data.json", "--json"))
+    assert (report["model"], report["cut"], report["answerable"], report["unanswerable"]) == ("reader", "passage", 2, 1)
+    assert report["measures"] == measure(FakeReader("reader"), [REPORT], Paragraphs("passage")).measures
     printed = run("--data", "data.json")
     assert "3 questions, 1 without an answer, about 1 report, in %" in printed
     assert "73.3" in printed
@@ -186,11 +187,11 @@ def test_the_command_tells_the_measures(run):
 
 @pytest.mark.parametrize("cut", ["passage", "heading", "uniform", "whole"])
 def test_the_command_cuts_in_every_way(run, cut):
-    found = json.loads(run("--data", "data.json", "--json", "--cut", cut))
-    assert found["cut"] == cut
+    report = json.loads(run("--data", "data.json", "--json", "--cut", cut))
+    assert report["cut"] == cut
     if cut != "whole":
         shorter = json.loads(run("--data", "data.json", "--json", "--cut", cut, "--length", 20))
-        assert shorter["length"] <= found["length"]
+        assert shorter["length"] <= report["length"]
 
 
 def test_the_command_draws_lengths(run, tmp_path):
@@ -204,9 +205,9 @@ def test_the_command_draws_lengths(run, tmp_path):
     ]
     assert lines[8]["mean"] == lines[0]["measures"]
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
-    kept = [json.loads(line) for line in (tmp_path / "q.jsonl").read_text().splitlines()]
-    assert len(kept) == 8 * 3
-    for line in kept:
+    outcomes = [json.loads(line) for line in (tmp_path / "q.jsonl").read_text().splitlines()]
+    assert len(outcomes) == 8 * 3
+    for line in outcomes:
         assert TEXT[line["begin"] : line["end"]] == line["answer"]
     shown = run("--data", "data.json", *options)
     assert "…" not in shown
@@ -214,31 +215,39 @@ def test_the_command_draws_lengths(run, tmp_path):
     assert shown.count("lowest") == 1 + 4
 
 
-def test_samples_are_data(run):
-    found = json.loads(run("--data", "samples", "--limit", 5, "--json"))
-    assert found["answerable"] + found["unanswerable"] == 5
-    part = json.loads(run("--data", "samples", "--part", "test", "--json"))
-    assert 20 < part["answerable"] < 80
+def test_missing_matplotlib_is_reported_before_any_work(monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    arguments = ["evaluate", "reports", "--data", "missing.json", "--plot", "p.png"]
+    result = CliRunner().invoke(typer_app, arguments)
+    fact = "a plot needs matplotlib, which is not installed. Fix: pip install 'capr[evaluate]'."
+    assert str(result.exception) == fact
+
+
+def test_the_samples_can_be_the_data(run):
+    report = json.loads(run("--data", "samples", "--limit", 5, "--json"))
+    assert report["answerable"] + report["unanswerable"] == 5
+    test_report = json.loads(run("--data", "samples", "--part", "test", "--json"))
+    assert 20 < test_report["answerable"] < 80
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (("--cut", "page"), "--cut knows no 'page'"),
-        (("--part", "dev"), "--part knows no 'dev'"),
-        (("--lengths", "20,x"), "is no list of numbers"),
+        (("--cut", "page"), "--cut does not accept 'page'"),
+        (("--part", "dev"), "--part does not accept 'dev'"),
+        (("--lengths", "20,x"), "is not a list of numbers"),
         (("--lengths", "20", "--length", 30), "exclude each other"),
         (("--cut", "whole", "--length", 30), "has no length"),
-        (("--plot", "a.pdf"), "is no picture"),
+        (("--plot", "a.pdf"), "is not a picture"),
     ],
 )
-def test_bad_options_are_told(run, options, message):
+def test_bad_options_are_reported(run, options, message):
     with pytest.raises(CaprError, match=message) as caught:
         run("--data", "data.json", *options)
     assert "Fix: " in str(caught.value)
 
 
-def test_data_without_questions_are_told(run, tmp_path):
+def test_data_without_questions_are_reported(run, tmp_path):
     write_squad([Report(Document("r", "text"), ())], tmp_path / "none.json")
     with pytest.raises(CaprError, match=r"no question to ask\. Fix: "):
         run("--data", "none.json")
@@ -246,10 +255,10 @@ def test_data_without_questions_are_told(run, tmp_path):
         run("--data", "missing.json")
 
 
-def test_without_a_model_it_is_the_one_that_ships(monkeypatch, tmp_path):
+def test_the_default_model_is_the_built_in_reader(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     write_squad([REPORT], tmp_path / "data.json")
     monkeypatch.setenv("CAPR_WEIGHTS", str(tmp_path))
-    found = CliRunner().invoke(typer_app, ["evaluate", "reports", "--data", "data.json"])
-    assert isinstance(found.exception, CaprError)
-    assert f"there is no reader of answers in {tmp_path / 'reader'}. Fix: " in str(found.exception)
+    result = CliRunner().invoke(typer_app, ["evaluate", "reports", "--data", "data.json"])
+    assert isinstance(result.exception, CaprError)
+    assert f"there is no reader of answers in {tmp_path / 'reader'}. Fix: " in str(result.exception)

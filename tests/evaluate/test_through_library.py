@@ -1,4 +1,4 @@
-"""BEIR's folders and the questions that ship, through a library."""
+"""BEIR's folders and the built-in questions in a library."""
 
 import json
 
@@ -39,26 +39,25 @@ def folder(tmp_path):
     return tmp_path
 
 
-def judged(folder, *lines, name="qrels.tsv"):
+def write_qrels(folder, *lines, name="qrels.tsv"):
     (folder / name).parent.mkdir(exist_ok=True)
     (folder / name).write_text("".join(line.replace(" ", "\t") + "\n" for line in lines))
 
 
 LINES = ("q1 d1 1", "q2 d2 2", "q3 d1 0", "q4 d3 1", "q5 d4 1")
+RELEVANT = {"q1": {"d1"}, "q2": {"d2"}, "q4": {"d3"}, "q5": {"d4"}}
 
 
-def test_every_query_is_asked_of_the_whole_corpus(folder):
-    judged(folder, *LINES)
+def test_every_query_searches_the_whole_corpus(folder):
+    write_qrels(folder, *LINES)
     task, run = beir(folder, "bm25", silent)
     assert (task.name, list(task.passages)) == ("beir", list(CORPUS))
-    assert {asked.id: asked.relevant for asked in task.asked} == {
-        "q1": {"d1"}, "q2": {"d2"}, "q4": {"d3"}, "q5": {"d4"},
-    }  # fmt: skip
+    assert {query.id: query.relevant for query in task.queries} == RELEVANT
     assert measure(task, run, "bm25", "question").measures["RR"] > 0.7
 
 
-def test_quotes_signs_and_colons_in_a_question_are_no_operators(folder):
-    judged(folder, *LINES)
+def test_quotes_signs_and_colons_in_a_question_are_not_operators(folder):
+    write_qrels(folder, *LINES)
     _, run = beir(folder, "bm25", silent)
     assert {"d2", "d3"} <= run["q2"].keys()
     assert {"d1", "d3"} <= run["q4"].keys()
@@ -72,35 +71,64 @@ def test_quotes_signs_and_colons_in_a_question_are_no_operators(folder):
         ("query iteration document relevance", "q1 Q0 d1 1", "q2 0 d2 1", "q3 0 d1 -1", "q4 0 d3 1", "q5 0 d4 1"),
     ],
 )
-def test_judgements_with_and_without_header_in_three_or_four_columns(folder, lines):
-    judged(folder, *lines, name="qrels/test.tsv")
+def test_qrels_with_and_without_header_in_three_or_four_columns(folder, lines):
+    write_qrels(folder, *lines, name="qrels/test.tsv")
     task, _ = beir(folder, "bm25", silent)
-    assert {asked.id: asked.relevant for asked in task.asked} == {
-        "q1": {"d1"}, "q2": {"d2"}, "q4": {"d3"}, "q5": {"d4"},
-    }  # fmt: skip
+    assert {query.id: query.relevant for query in task.queries} == RELEVANT
 
 
-def test_a_limit_asks_fewer_queries(folder):
-    judged(folder, *LINES)
-    told = []
-    task, run = beir(folder, "bm25", lambda done, total: told.append((done, total)), limit=2)
-    assert [asked.id for asked in task.asked] == [*run] == ["q1", "q2"]
-    assert told[-1] == (6, 6)
+def test_limit_reduces_the_queries(folder):
+    write_qrels(folder, *LINES)
+    calls = []
+    task, run = beir(folder, "bm25", lambda done, total: calls.append((done, total)), limit=2)
+    assert [query.id for query in task.queries] == [*run] == ["q1", "q2"]
+    assert calls[-1] == (6, 6)
 
 
 @pytest.mark.parametrize("line", ["q2 d2", "q2 d2 good", "q2 d2 1 2 3", "q2,d2,1"])
-def test_a_line_that_is_no_judgement_is_named(folder, line):
-    judged(folder, "q1 d1 1", line)
+def test_an_invalid_line_of_qrels_is_reported(folder, line):
+    write_qrels(folder, "q1 d1 1", line)
     with pytest.raises(CaprError) as caught:
         beir(folder, "bm25", silent)
     assert f"{folder / 'qrels.tsv'}, line 2 " in str(caught.value)
     assert "Fix: " in str(caught.value)
 
 
+def test_ids_that_only_the_qrels_have_are_named(folder):
+    write_qrels(folder, *LINES, "q1 d8 1", "q8 d1 1", "q9 d9 1")
+    task, _ = beir(folder, "bm25", silent)
+    assert task.notices == [
+        f"queries.jsonl lacks 2 queries of {folder / 'qrels.tsv'} (the first is 'q8'), which are ignored",
+        f"corpus.jsonl lacks 2 documents of {folder / 'qrels.tsv'} (the first is 'd8'), which are counted as not found",
+    ]
+    assert {query.id: query.relevant for query in task.queries} == {**RELEVANT, "q1": {"d1", "d8"}}
+    write_qrels(folder, *LINES, "q5 d9 1")
+    (notice,) = beir(folder, "bm25", silent)[0].notices
+    assert notice.startswith("corpus.jsonl lacks 1 document of ")
+    assert notice.endswith(" ('d9'), which is counted as not found")
+    write_qrels(folder, *LINES)
+    assert not beir(folder, "bm25", silent)[0].notices
+
+
+@pytest.mark.parametrize(
+    ("line", "cause"),
+    [
+        ("q1 d9 1", ": corpus.jsonl lacks 1 document of "),
+        ("q9 d1 1", ": queries.jsonl lacks 1 query of "),
+        ("q1 d1 0", ". Fix: "),
+    ],
+)
+def test_qrels_without_a_known_query_and_document_are_reported(folder, line, cause):
+    write_qrels(folder, line)
+    with pytest.raises(CaprError, match="Fix: write qrels with the _id of ") as caught:
+        beir(folder, "bm25", silent)
+    assert f"{folder / 'qrels.tsv'} has no relevant document for any query{cause}" in str(caught.value)
+
+
 @pytest.mark.parametrize("name", ["corpus.jsonl", "queries.jsonl"])
 @pytest.mark.parametrize("line", ["{half", "[]", "null", '{"_id": "x"}', '{"_id": 7, "text": "seven"}', '"text"'])
-def test_a_line_that_is_no_record_is_named(folder, name, line):
-    judged(folder, *LINES)
+def test_an_invalid_record_is_reported(folder, name, line):
+    write_qrels(folder, *LINES)
     path = folder / name
     count = len(path.read_text().splitlines())
     path.write_text(f"{path.read_text()}\n{line}\n")
@@ -111,36 +139,40 @@ def test_a_line_that_is_no_record_is_named(folder, name, line):
 
 
 @pytest.mark.parametrize("name", ["corpus.jsonl", "queries.jsonl", "qrels.tsv"])
-def test_a_missing_file_is_named(folder, name):
-    judged(folder, *LINES)
+def test_a_missing_file_is_reported(folder, name):
+    write_qrels(folder, *LINES)
     (folder / name).unlink()
     with pytest.raises(CaprError, match=r"there is no .*Fix: "):
         beir(folder, "bm25", silent)
 
 
 def test_vectors_and_a_ranker_can_be_used(folder, tiny_encoder, tiny_ranker):
-    judged(folder, *LINES)
+    write_qrels(folder, *LINES)
     for name in (str(tiny_encoder), f"bm25+{tiny_encoder}", f"bm25+{tiny_encoder}>{tiny_ranker}"):
         task, run = beir(folder, name, silent)
-        assert run.keys() == {asked.id for asked in task.asked}
+        assert run.keys() == {query.id for query in task.queries}
         assert all(scores.keys() == CORPUS.keys() for scores in run.values())
 
 
 @pytest.mark.parametrize(("form", "least"), [("question", 0.7), ("tuple", 0.65)])
-def test_the_samples_are_answered_by_words_alone(form, least):
+def test_bm25_answers_the_samples(form, least):
     task, run = shipped_samples("bm25", form, silent)
-    wanted = {q.id: q for q in samples.questions() if q.answers and (q.question is None) == (form == "tuple")}
-    assert [asked.id for asked in task.asked] == list(wanted)
-    assert run.keys() == wanted.keys()
-    for asked in task.asked:
-        assert asked.relevant
-        assert asked.relevant <= task.passages.keys()
-        assert run[asked.id].keys() <= task.passages.keys()
-        for answer in wanted[asked.id].answers:
-            assert any(begins_in(answer, id, task.passages[id]) for id in asked.relevant)
+    questions = {
+        question.id: question
+        for question in samples.questions()
+        if question.answers and (question.question is None) == (form == "tuple")
+    }
+    assert [query.id for query in task.queries] == list(questions)
+    assert run.keys() == questions.keys()
+    for query in task.queries:
+        assert query.relevant
+        assert query.relevant <= task.passages.keys()
+        assert run[query.id].keys() <= task.passages.keys()
+        for answer in questions[query.id].answers:
+            assert any(begins_in(answer, id, task.passages[id]) for id in query.relevant)
     report = measure(task, run, "bm25", form)
     assert least < report.measures["R@10"] < 1
-    assert set(report.by("collection", "R@10")) == {q.collection for q in wanted.values()}
+    assert set(report.by("collection", "R@10")) == {question.collection for question in questions.values()}
 
 
 def begins_in(answer, id, text):
@@ -148,7 +180,7 @@ def begins_in(answer, id, text):
     return document == answer.document and 0 <= answer.span.begin - int(begin) < len(text)
 
 
-def test_what_names_mean_to_a_library():
+def test_names_of_settings():
     assert Setting.of("bm25") == Setting("lexical")
     assert Setting.of("out/bi") == Setting("dense", "out/bi")
     assert Setting.of("out/bi+bm25>out/cross") == Setting("hybrid", "out/bi", "out/cross")
@@ -157,13 +189,37 @@ def test_what_names_mean_to_a_library():
 
 
 @pytest.mark.parametrize("name", ["a+b", "bm25+a+b", "a+b>c"])
-def test_what_a_library_cannot_do_is_told(name):
+def test_settings_that_a_library_lacks_are_reported(name):
     with pytest.raises(CaprError, match=r"a library cannot search with .* Fix: "):
         Setting.of(name)
 
 
-def test_a_model_that_is_not_there_is_told(folder):
-    judged(folder, *LINES)
-    for name in ("no/such/model", "bm25>no/such/model"):
-        with pytest.raises(CaprError, match="Fix: "):
-            beir(folder, name, silent)
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("no/such/model", "there is no model no/such/model. Fix: use bm25, encoder, or the folder of a model."),
+        ("bm52", "there is no model bm52. Did you mean bm25? Fix: use bm25, encoder, or the folder of a model."),
+        ("bm25+encodr", "there is no model encodr. Did you mean encoder? Fix: use bm25, encoder, or the folder of a"),
+        ("bm25>rankr", "there is no model rankr. Did you mean ranker? Fix: use ranker, or the folder of a model."),
+    ],
+)
+def test_a_missing_model_is_reported(folder, monkeypatch, name, message):
+    for role in ("encoder", "ranker"):
+        (folder / role).mkdir()
+    monkeypatch.setenv("CAPR_WEIGHTS", str(folder))
+    for rank in (lambda: beir(folder, name, silent), lambda: shipped_samples(name, "question", silent)):
+        with pytest.raises(CaprError) as caught:
+            rank()
+        assert message in str(caught.value)
+
+
+def test_the_samples_have_gold_sentences():
+    task, _ = shipped_samples("bm25", "question", lambda done, total: None)
+    gold = [
+        (task.passages[id], span) for query in task.queries for id, spans in query.sentences.items() for span in spans
+    ]
+    assert len(gold) > 150
+    assert all(id in query.relevant for query in task.queries for id in query.sentences)
+    assert all(span.of(text).strip() == span.of(text) for text, span in gold)
+    assert set(task.sentences) == set(task.passages)
+    assert all(spans[-1].end <= len(task.passages[id]) for id, spans in task.sentences.items())

@@ -1,4 +1,4 @@
-"""What the tests of the networks share: an LSTM step by step, in plain numpy."""
+"""A reference implementation of an LSTM in numpy, for the tests of the networks."""
 
 import numpy as np
 import pytest
@@ -11,13 +11,13 @@ def sigmoid(x):
 def one_way(x, weights, states, bias):
     """(steps, hidden), by the formulas of an LSTM: input, forget, cell and output gate, in torch's order."""
     size = states.shape[1]
-    h, c, found = np.zeros(size), np.zeros(size), []
+    h, c, actual = np.zeros(size), np.zeros(size), []
     for row in x:
         i, f, g, o = np.split(weights @ row + states @ h + bias, 4)
         c = sigmoid(f) * c + sigmoid(i) * np.tanh(g)
         h = sigmoid(o) * np.tanh(c)
-        found.append(h)
-    return np.array(found)
+        actual.append(h)
+    return np.array(actual)
 
 
 def both_ways(lstm, x):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from capr.models.cdv import CODE, OURS, PAPER, Cdv, Sizes, Whole, present
-from capr.train.losses import distances, element_wise, smoothed, softmax_over
+from capr.models.cdv import CODE, OURS, PAPER, Cdv, CdvForExport, Sizes, present
+from capr.models.losses import distances, element_wise, smoothed, softmax_over
 
 SMALL = Sizes(hidden=5, delta=6, bounded=True, direct=False)
 
@@ -49,10 +49,10 @@ def test_batch_normalisation_of_the_paper(blstm):
     padded = torch.nn.utils.rnn.pad_sequence(documents, batch_first=True)
     learning = model(padded, torch.tensor([3, 7]))
     later = model.eval()(documents[1][None])
-    for found, wanted in zip(learning, halves_of(rows[0], mean, spread), strict=True):
-        np.testing.assert_allclose(found[0, :3].detach().numpy(), wanted, atol=1e-5)
-    for found, wanted in zip(later, halves_of(rows[1], *seen), strict=True):
-        np.testing.assert_allclose(found[0].detach().numpy(), wanted, atol=1e-5)
+    for actual, expected in zip(learning, halves_of(rows[0], mean, spread), strict=True):
+        np.testing.assert_allclose(actual[0, :3].detach().numpy(), expected, atol=1e-5)
+    for actual, expected in zip(later, halves_of(rows[1], *seen), strict=True):
+        np.testing.assert_allclose(actual[0].detach().numpy(), expected, atol=1e-5)
 
 
 def test_branches_of_the_code(blstm):
@@ -66,18 +66,18 @@ def test_branches_of_the_code(blstm):
     )
 
 
-def test_words_count_directly(blstm):
+def test_words_have_linear_paths_to_the_outputs(blstm):
     torch.manual_seed(0)
     model, x = Cdv(4, 3, 2, Sizes(5, 6)).eval(), sentences(3)
     model.standardise(x)
     read = ((x - x.mean(0)) / x.std(0)).numpy()
     delta = np.tanh(dense(model.delta, blstm(model.reader.lstm, read)))
-    said = read @ model.direct.weight.detach().numpy().T
-    said = said + read[0] @ model.opening.weight.detach().numpy().T
-    said = said + read.mean(0) @ model.whole.weight.detach().numpy().T
+    linear = read @ model.direct.weight.detach().numpy().T
+    linear = linear + read[0] @ model.opening.weight.detach().numpy().T
+    linear = linear + read.mean(0) @ model.whole.weight.detach().numpy().T
     entity, aspect = (half[0].detach().numpy() for half in model(x[None]))
-    np.testing.assert_allclose(entity, dense(model.entity, delta) + said[:, :3], atol=1e-5)
-    np.testing.assert_allclose(aspect, dense(model.aspect, delta) + said[:, 3:], atol=1e-5)
+    np.testing.assert_allclose(entity, dense(model.entity, delta) + linear[:, :3], atol=1e-5)
+    np.testing.assert_allclose(aspect, dense(model.aspect, delta) + linear[:, 3:], atol=1e-5)
 
 
 def test_a_linear_path_can_begin_as_a_projection():
@@ -85,10 +85,10 @@ def test_a_linear_path_can_begin_as_a_projection():
     model.standardise(x)
     ways = sentences(4, 2, 1), sentences(4, 2, 2)
     model.begin_with(*ways)
-    said = model.direct((x - model.centre) / model.spread).detach()
-    for half, way in zip(said.split(2, 1), ways, strict=True):
-        wanted = (x - x.mean(0)) @ way
-        cosines = torch.nn.functional.cosine_similarity(half, wanted)
+    linear = model.direct((x - model.centre) / model.spread).detach()
+    for half, way in zip(linear.split(2, 1), ways, strict=True):
+        expected = (x - x.mean(0)) @ way
+        cosines = torch.nn.functional.cosine_similarity(half, expected)
         assert torch.allclose(cosines, torch.ones(6), atol=1e-5)
     for path in (model.opening, model.whole):
         assert torch.equal(path.weight[:2], model.direct.weight[:2])
@@ -109,7 +109,9 @@ def test_published_sizes():
     assert parameters(OURS)["reader.lstm.weight_hh_l0"] == (1024, 256)
 
 
-@pytest.mark.parametrize("sizes", [OURS, PAPER, CODE, Sizes(8, 8, over="transformer")], ids=["ours", "paper", "code", "transformer"])  # fmt: skip
+@pytest.mark.parametrize(
+    "sizes", [OURS, PAPER, CODE, Sizes(8, 8, over="transformer")], ids=["ours", "paper", "code", "transformer"]
+)
 def test_padding_changes_nothing(sizes):
     torch.manual_seed(0)
     model = Cdv(4, 3, 2, sizes).eval()
@@ -123,22 +125,22 @@ def test_padding_changes_nothing(sizes):
 
 
 @pytest.mark.parametrize("lengths", [None, torch.tensor([1])], ids=["as long", "padded"])
-def test_a_step_with_one_sentence_is_normalised_by_what_was_seen_before(lengths):
+def test_a_single_sentence_is_normalised_by_the_running_statistics(lengths):
     torch.manual_seed(0)
     model = Cdv(4, 3, 2, Sizes(5, 6, bounded=True, direct=False, normalised=True))
     model(sentences(6)[None])
     seen = {name: value.clone() for name, value in model.norm.named_buffers()}
-    one = sentences(1 if lengths is None else 3, seed=1)[None]
-    entity, aspect = model(one, lengths)
+    document = sentences(1 if lengths is None else 3, seed=1)[None]
+    entity, aspect = model(document, lengths)
     (entity.sum() + aspect.sum()).backward()
     assert torch.isfinite(model.delta.weight.grad).all()
     assert all(torch.equal(value, seen[name]) for name, value in model.norm.named_buffers())
-    assert torch.allclose(entity[0, 0], model.eval()(one[:, :1])[0][0, 0], atol=1e-6)
+    assert torch.allclose(entity[0, 0], model.eval()(document[:, :1])[0][0, 0], atol=1e-6)
 
 
 @pytest.mark.parametrize("count", [1, 5000])
 def test_documents_of_any_length(count):
-    vectors = Whole(Cdv(4, 3, 2, SMALL).eval())(sentences(count)).detach()
+    vectors = CdvForExport(Cdv(4, 3, 2, SMALL).eval())(sentences(count)).detach()
     assert vectors.shape == (count, 5)
     for half in (vectors[:, :3], vectors[:, 3:]):
         assert torch.allclose(half.norm(dim=1), torch.full((count,), 0.5**0.5), atol=1e-5)
@@ -153,31 +155,31 @@ def halves(seed):
 
 
 def test_equation_12_and_17():
-    found, wanted = halves(1), halves(3)
+    actual, expected = halves(1), halves(3)
     counted = torch.ones(4), torch.tensor([1.0, 0, 1, 0.1])
     apart = [
-        np.linalg.norm((f - w).numpy(), axis=1) * c.numpy() for f, w, c in zip(found, wanted, counted, strict=True)
+        np.linalg.norm((f - w).numpy(), axis=1) * c.numpy() for f, w, c in zip(actual, expected, counted, strict=True)
     ]
     total = apart[0] + apart[1]
-    assert distances(found, wanted, counted).item() == pytest.approx(total.mean(), abs=1e-5)
-    assert smoothed(found, wanted, counted).item() == pytest.approx(
+    assert distances(actual, expected, counted).item() == pytest.approx(total.mean(), abs=1e-5)
+    assert smoothed(actual, expected, counted).item() == pytest.approx(
         (np.sqrt(1 + (total / 4) ** 2) - 1).mean(), abs=1e-5
     )
 
 
 def test_the_loss_of_the_code():
-    found, wanted = halves(1), halves(3)
+    actual, expected = halves(1), halves(3)
     counted = torch.ones(4), torch.zeros(4)
-    gap = (found[0] - wanted[0]).numpy()
-    assert element_wise(found, wanted, counted).item() == pytest.approx(
+    gap = (actual[0] - expected[0]).numpy()
+    assert element_wise(actual, expected, counted).item() == pytest.approx(
         (4 * (np.sqrt(1 + (gap / 2) ** 2) - 1)).sum(), abs=1e-4
     )
 
 
 def test_a_distance_of_zero_can_be_learned_from():
-    found = sentences(2, 3).requires_grad_(), sentences(2, 2).requires_grad_()
-    distances(found, tuple(half.detach().clone() for half in found), (torch.ones(2), torch.ones(2))).backward()
-    assert torch.isfinite(found[0].grad).all()
+    actual = sentences(2, 3).requires_grad_(), sentences(2, 2).requires_grad_()
+    distances(actual, tuple(half.detach().clone() for half in actual), (torch.ones(2), torch.ones(2))).backward()
+    assert torch.isfinite(actual[0].grad).all()
 
 
 def test_softmax_over_labels():
@@ -186,5 +188,5 @@ def test_softmax_over_labels():
     v = vectors.numpy() / np.linalg.norm(vectors.numpy(), axis=1, keepdims=True)
     logits = v @ labels.numpy().T / 0.1
     likely = logits - np.log(np.exp(logits).sum(1, keepdims=True))
-    wanted = -(0.5 * likely[0, 1] + 0.5 * likely[0, 4] + likely[2, 2]) / 2
-    assert softmax_over(vectors, labels, rows, columns, shares, 0.1).item() == pytest.approx(wanted, abs=1e-4)
+    expected = -(0.5 * likely[0, 1] + 0.5 * likely[0, 4] + likely[2, 2]) / 2
+    assert softmax_over(vectors, labels, rows, columns, shares, 0.1).item() == pytest.approx(expected, abs=1e-4)

@@ -1,8 +1,13 @@
-"""What the tests of libraries share."""
+"""Fixtures for tests of libraries. The tests can import the tiny models of the index's tests."""
+
+import sys
+from pathlib import Path
 
 import pytest
 
 from capr.search import Library
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "index"))
 
 
 @pytest.fixture
@@ -12,13 +17,13 @@ def path(tmp_path):
 
 @pytest.fixture
 def opened(path):
-    """Opens the library, and closes it in the end."""
+    """Return a function that opens the library; the fixture closes it."""
     libraries = []
 
-    def again(**options):
+    def open_library(**options):
         libraries.append(Library(path, **options))
         return libraries[-1]
 
-    yield again
+    yield open_library
     for library in libraries:
         library.close()

@@ -1,13 +1,13 @@
-"""A reader of answers for tests: the words of the question are what it reads."""
+"""A reader of answers for tests, which marks the words of the question."""
 
 import re
 
 from capr.documents import Span
-from capr.search.reader import Reading
+from capr.runtime.reader import ReadAnswer
 
 
 class FakeReader:
-    """Reads each part of a question, "40 mg/Lasix", wherever it stands; the first with the highest confidence."""
+    """Marks every occurrence of each part of a question, "40 mg/Lasix"; the first part has the highest confidence."""
 
     name = "fake"
     threshold = 0.5
@@ -22,7 +22,7 @@ class FakeReader:
 
     def _read(self, question, paragraph):
         return [
-            Reading(Span(*match.span()), round(self.confidence - self.step * rank, 4))
+            ReadAnswer(Span(*match.span()), round(self.confidence - self.step * rank, 4))
             for rank, part in enumerate(question.split("/"))
             for match in re.finditer(re.escape(part), paragraph)
         ]

@@ -1,4 +1,4 @@
-"""Asking: exact answers, where they stand, in what context, or that there is none."""
+"""Asking: answers with their spans and context, and questions without an answer."""
 
 import json
 from functools import partial
@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import capr
 from capr.documents import CaprError, Document, ReadError, Span
-from capr.search import asking, models, paragraphs
-from capr.search.reader import Reading
+from capr.runtime.reader import ReadAnswer
+from capr.search import answering, asking, models, paragraphs
 
 _spec = spec_from_file_location("fake_reader", Path(__file__).parent / "fake_reader.py")
 fake_reader = module_from_spec(_spec)
@@ -36,14 +36,14 @@ def ask(question, documents=NOTE, **options):
 
 @pytest.fixture
 def alone(monkeypatch):
-    """Each passage is read by itself."""
-    monkeypatch.setattr(asking, "stretches", partial(paragraphs.stretches, length=1))
+    """Read each passage by itself."""
+    monkeypatch.setattr(answering, "group_paragraphs", partial(paragraphs.group_paragraphs, length=1))
 
 
 # --- exact answers ---
 
 
-def test_an_answer_is_a_span_of_its_document_with_all_around_it():
+def test_an_answer_has_its_span_sentence_paragraph_and_headings():
     answers = ask("81 mg?")
     (answer,) = answers
     assert answers.found
@@ -59,45 +59,54 @@ def test_an_answer_is_a_span_of_its_document_with_all_around_it():
     assert answers.took > 0
 
 
-def test_of_what_is_read_together_only_one_answer_is_sure():
+def test_a_reader_may_give_notices_and_another_name():
+    class TellingReader(FakeReader):
+        def read_and_tell(self, question, paragraphs, best=1):
+            return self.read(question, paragraphs, best), ["the reader was slow"], "slow"
+
+    answers = capr.ask(NOTE, "81 mg?", reader=TellingReader())
+    assert (answers[0].text, answers.reader, answers.notices) == ("81 mg", "slow", ("the reader was slow",))
+
+
+def test_only_one_answer_of_a_paragraph_group_is_sure():
     first, second = ask("81 mg/40 mg", reader=FakeReader(0.9, 0.3))
     assert (first.text, first.confidence) == ("81 mg", 0.9)
     assert (second.text, second.confidence) == ("40 mg", pytest.approx(0.06))
-    (same,) = ask("40 mg/40 MG", reader=FakeReader(0.9, 0.3))  # the same words at another place are as sure as before
+    (same,) = ask("40 mg/40 MG", reader=FakeReader(0.9, 0.3))  # equal words keep their confidence
     assert [place.confidence for place in same.places] == [0.6]
 
 
-def test_the_heading_is_that_of_the_innermost_section():
+def test_an_answer_has_the_heading_of_the_innermost_section():
     text = "PHYSICAL EXAM:\nVitals: stable.\nLungs: clear to auscultation.\n\nPLAN: Rest.\n"
     (answer,) = ask("clear", Document("n", text))
     assert answer.headings[-1] == "Lungs"
 
 
 @given(st.text(alphabet="ab é🩺\n:.", min_size=1, max_size=80), st.data())
-def test_answers_are_never_more_than_their_paragraph(text, data):
+def test_answers_lie_in_their_paragraph(text, data):
     class Anywhere:
         name, threshold = "anywhere", 0.5
 
         def read(self, question, paragraphs, best=1):
-            place = st.integers(-2, 90)
-            return [[Reading(Span(data.draw(place), data.draw(place)), 0.7)] for _ in paragraphs]
+            offsets = st.integers(-2, 90)
+            return [[ReadAnswer(Span(data.draw(offsets), data.draw(offsets)), 0.7)] for _ in paragraphs]
 
     document = Document("n", text)
-    for answer in capr.ask(document, "what?", reader=Anywhere(), top=20):
+    for answer in capr.ask(document, "what?", reader=Anywhere(), k=20):
         assert answer.text == text[answer.span.begin : answer.span.end]
         assert answer.text.strip() == answer.text != ""
         assert answer.paragraph.covers(answer.span)
         assert answer.sentence.covers(answer.span)
 
 
-def test_answers_are_ranked_by_confidence_and_the_unsure_ones_come_last(alone):
-    answers = ask("81 mg/gout/fever", reader=FakeReader(0.7, 0.15), top=2)
+def test_answers_are_ranked_by_confidence(alone):
+    answers = ask("81 mg/gout/fever", reader=FakeReader(0.7, 0.15), k=2)
     assert [(answer.text, answer.confidence) for answer in answers] == [("81 mg", 0.7), ("gout", 0.55)]
     answers = ask("81 mg/gout/fever", reader=FakeReader(0.7, 0.15))
     assert [answer.confidence >= answers.threshold for answer in answers] == [True, True, False]
 
 
-def test_unicode_is_counted_in_characters():
+def test_offsets_count_characters():
     text = "PLAN: 🩺 Größe 5 µg täglich.\r\nDIÄT: frei."
     (answer,) = ask("5 µg", Document("n", text))
     assert (answer.text, answer.span) == ("5 µg", Span(text.index("5"), text.index("5") + 4))
@@ -106,7 +115,7 @@ def test_unicode_is_counted_in_characters():
 # --- no answer ---
 
 
-def test_below_the_threshold_nothing_is_found_but_the_guess_is_there():
+def test_an_answer_below_the_threshold_is_listed_but_not_found():
     answers = ask("81 mg", reader=FakeReader(0.3))
     assert not answers.found
     assert answers[0].text == "81 mg"
@@ -116,7 +125,7 @@ def test_below_the_threshold_nothing_is_found_but_the_guess_is_there():
 
 
 @pytest.mark.parametrize("text", ["", " \n\n "])
-def test_an_empty_report_has_no_answer(text):
+def test_an_empty_document_has_no_answer(text):
     answers = ask("what?", Document("n", text))
     assert (answers.found, len(answers), answers.paragraphs) == (False, 0, 0)
 
@@ -127,37 +136,37 @@ def test_a_question_needs_words(question):
         ask(question)
 
 
-def test_a_question_can_be_too_long():
+def test_a_question_that_is_too_long_is_refused():
     with pytest.raises(CaprError, match=r"1,203 characters, and only 1,000 are read\. Fix: "):
         ask("why " * 300 + "so?")
     assert not ask("why " * 249).found
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
-        ({"top": 0}, "top is 0. Fix: "),
-        ({"top": True}, "top is True. Fix: "),
+        ({"k": 0}, "k is 0. Fix: "),
+        ({"k": True}, "k is True. Fix: "),
         ({"threshold": 1.5}, "the threshold is 1.5. Fix: "),
         ({"reader": "none"}, 'the reader is "none". Fix: '),
         ({"reader": None}, "there is no reader of answers in .*Fix: "),
-        ({"document": "n2"}, r"there is no document 'n2'\. Fix: name one that is there \(n1\)"),
+        ({"document": "n2"}, r"there is no document 'n2'\. Fix: name one of the documents read \(n1\)"),
     ],
 )
-def test_what_cannot_be_asked(options, told):
-    with pytest.raises(CaprError, match=told):
+def test_invalid_options_are_refused(options, message):
+    with pytest.raises(CaprError, match=message):
         ask("gout", **options)
 
 
-def test_a_report_of_one_endless_line():
+def test_an_answer_in_a_very_long_line_is_found():
     words = "lorem ipsum dolor sit " * 45_000
     text = f"{words}warfarin 5 mg {words[:60_000]}"
     reader = FakeReader()
     (answer,) = ask("warfarin 5 mg", Document("n", text), reader=reader)
     assert answer.span == Span(len(words), len(words) + 13)
     assert max(map(len, reader.paragraphs)) < 3000
-    blind = "x" * 1_000_000
-    assert not ask("warfarin", Document("n", blind)).found
+    long_word = "x" * 1_000_000
+    assert not ask("warfarin", Document("n", long_word)).found
 
 
 def test_too_much_to_read_is_refused(monkeypatch):
@@ -169,7 +178,7 @@ def test_too_much_to_read_is_refused(monkeypatch):
 # --- files ---
 
 
-def test_a_file_can_be_asked(tmp_path):
+def test_files_are_read(tmp_path):
     (tmp_path / "note.txt").write_text(NOTE.text)
     (answer,) = ask("81 mg", tmp_path / "note.txt")
     assert (answer.document, answer.text) == ("note.txt", "81 mg")
@@ -192,7 +201,7 @@ def test_a_binary_file_is_refused(tmp_path):
 # --- merging ---
 
 
-def test_the_same_answer_at_several_places_is_one():
+def test_equal_answers_are_merged():
     (answer,) = ask("40 mg/40 MG")
     assert (answer.text, answer.confidence) == ("40 mg", 0.9)
     (place,) = answer.places
@@ -200,31 +209,31 @@ def test_the_same_answer_at_several_places_is_one():
     assert NOTE[place.span] == place.text
 
 
-def test_places_that_are_unsure_are_none():
+def test_places_below_the_threshold_are_left_out():
     (answer,) = ask("40 mg/40 MG", reader=FakeReader(0.9, 0.5))
     assert answer.places == ()
 
 
-def test_of_answers_that_overlap_the_surest_stays():
-    (answer,) = ask("81 mg/aspirin 81/81", top=5)
+def test_the_surest_of_overlapping_answers_stays():
+    (answer,) = ask("81 mg/aspirin 81/81", k=5)
     assert (answer.text, answer.places) == ("81 mg", ())
 
 
-def test_the_same_words_about_others_are_other_answers():
+def test_equal_words_about_two_patients_are_two_answers():
     notes = [Document(name, "PLAN: 40 mg.", "", {"patient": patient}) for name, patient in ("a1", "a1", "b2")]
     answers = ask("40 mg", [Document(f"{i}", note.text, "", note.metadata) for i, note in enumerate(notes)])
     assert [(answer.metadata["patient"], len(answer.places)) for answer in answers] == [("1", 1), ("2", 0)]
 
 
-def test_the_same_words_in_another_context_are_another_answer():
+def test_equal_words_in_two_contexts_are_two_answers():
     text = "PLAN: Has asthma. Asthma is bad.\n\nFAMILY HISTORY: asthma."
-    mine, theirs = ask("asthma/Asthma", Document("n", text))
-    assert (mine.text, len(mine.places), *mine.context) == ("asthma", 1)
-    assert (theirs.text, *theirs.context) == ("asthma", "family")
+    own, relatives = ask("asthma/Asthma", Document("n", text))
+    assert (own.text, len(own.places), *own.context) == ("asthma", 1)
+    assert (relatives.text, *relatives.context) == ("asthma", "family")
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "equal"),
+    ("first", "second", "equal"),
     [
         ("Lasix  40\nmg.", "lasix 40 mg", True),
         ("(aspirin)", "aspirin,", True),
@@ -234,8 +243,8 @@ def test_the_same_words_in_another_context_are_another_answer():
         ("e\u0301", "é", True),
     ],
 )
-def test_what_counts_as_the_same(one, other, equal):
-    assert (asking.normalised(one) == asking.normalised(other)) == equal
+def test_normalised_answers(first, second, equal):
+    assert (answering.normalised(first) == answering.normalised(second)) == equal
 
 
 # --- context ---
@@ -253,12 +262,12 @@ def test_what_counts_as_the_same(one, other, equal):
         ("He denies chest pain. Father had asthma", {}),
     ],
 )
-def test_the_context_of_an_answer(question, flags):
+def test_an_answer_has_the_context_of_its_mentions(question, flags):
     (answer,) = ask(question)
     assert {flag: cue.words for flag, cue in answer.context.items()} == flags
 
 
-def test_what_is_negated_at_the_end_of_a_long_answer_is_only_a_part():
+def test_a_cue_late_in_a_long_answer_does_not_count():
     text = "PLAN: as the vegetation was under 2 cm, cultures were clear, and there was no heart failure."
     (answer,) = ask(text[9:-1], Document("n", text))
     assert not answer.context
@@ -272,8 +281,8 @@ def test_answers_as_json(alone):
     assert record.keys() >= {"question", "found", "threshold", "reader", "took", "notices", "answers"}
     pain, dose = record["answers"]
     assert pain["context"] == {"negated": {"text": "denies", "begin": 12, "end": 18}}
-    for piece in (pain, pain["sentence"], pain["paragraph"], dose["places"][0]):
-        assert NOTE.text[piece["begin"] : piece["end"]] == piece["text"]
+    for record in (pain, pain["sentence"], pain["paragraph"], dose["places"][0]):
+        assert NOTE.text[record["begin"] : record["end"]] == record["text"]
     assert (dose["confidence"], dose["headings"], dose["metadata"]["date"]) == (0.8, ["MEDICATIONS"], "2024-05-01")
 
 
@@ -294,55 +303,59 @@ def library(opened):
     return filled
 
 
-def places(answers):
+def documents_and_texts(answers):
     return [(answer.document, answer.text) for answer in answers]
 
 
-def test_a_document_of_a_library_is_read_from_begin_to_end(library):
+def test_a_named_document_is_read_completely(library):
     answers = library.ask("chest pain", "n1")
-    assert (places(answers), answers.paragraphs) == ([("n1", "chest pain")], 4)
+    assert (documents_and_texts(answers), answers.paragraphs) == ([("n1", "chest pain")], 4)
     assert answers[0].context["negated"].words == "denies"
     assert [a.as_json() for a in answers] == [a.as_json() for a in ask("chest pain")]
-    assert places(library.ask("10 mg", "n1")) == []
+    assert documents_and_texts(library.ask("10 mg", "n1")) == []
     with pytest.raises(CaprError, match="no document 'n9'"):
         library.ask("gout", "n9")
     assert library.ask("gout", "n4").paragraphs == 0
 
 
-def test_the_notes_of_a_patient_are_all_read_if_they_are_short(library):
+def test_the_short_notes_of_a_patient_are_read_completely(library):
     answers = library.ask("40 mg/20 mg/10 mg", filters={"patient": "p1"})
-    assert (places(answers), answers.documents, answers.paragraphs) == ([("n1", "40 mg"), ("n2", "20 mg")], 2, 5)
-    assert places(library.ask("40 mg/20 mg", filters=["date=2023"])) == [("n2", "20 mg")]
-    nobody = library.ask("40 mg", filters={"patient": "p9"})
-    assert (len(nobody), nobody.paragraphs) == (0, 0)
-    assert "no document has patient=p9" in nobody.notices[0]
+    assert (documents_and_texts(answers), answers.documents, answers.paragraphs) == (
+        [("n1", "40 mg"), ("n2", "20 mg")],
+        2,
+        5,
+    )
+    assert documents_and_texts(library.ask("40 mg/20 mg", filters=["date=2023"])) == [("n2", "20 mg")]
+    answers = library.ask("40 mg", filters={"patient": "p9"})
+    assert (len(answers), answers.paragraphs) == (0, 0)
+    assert "no document has patient=p9" in answers.notices[0]
 
 
-def test_of_a_whole_library_is_read_what_a_search_finds(library):
+def test_a_search_chooses_the_passages_of_a_whole_library(library):
     answers = library.ask("furosemide 10 mg/furosemide 20 mg", passages=2)
     assert answers.paragraphs == 2
-    assert places(answers)[0] == ("n3", "furosemide 10 mg")
+    assert documents_and_texts(answers)[0] == ("n3", "furosemide 10 mg")
     assert library.ask("zebra").paragraphs == 0
 
 
-def test_filters_about_passages_are_left_to_the_search(library):
-    found = library.ask("10 mg", filters={"patient": "p2", "aspect": "diet"})
-    assert [answer.headings for answer in found] == [("DIET",)]
+def test_a_search_applies_filters_on_passages(library):
+    answers = library.ask("10 mg", filters={"patient": "p2", "aspect": "diet"})
+    assert [answer.headings for answer in answers] == [("DIET",)]
 
 
-def test_long_notes_of_a_patient_are_searched(library, monkeypatch):
-    monkeypatch.setattr("capr.search.library.WHOLE", 100)
+def test_a_search_chooses_the_passages_of_long_notes(library, monkeypatch):
+    monkeypatch.setattr("capr.search.asking.WHOLE", 100)
     answers = library.ask("aspirin 81 mg", filters={"patient": "p1"}, passages=1)
-    assert (answers.paragraphs, places(answers)) == (1, [("n1", "aspirin 81 mg")])
+    assert (answers.paragraphs, documents_and_texts(answers)) == (1, [("n1", "aspirin 81 mg")])
 
 
-def test_a_question_has_no_operators(library):
+def test_operators_mean_nothing_in_a_question(library):
     answers = library.ask('-zebra "furosemide 10 mg" patient:p2 +daily')
     assert answers.paragraphs > 0
     assert asking.as_query('patient:p1 "a b" -x') == "patient p1  a b   x"
 
 
-def test_the_reader_of_a_library(opened, monkeypatch, tmp_path):
+def test_a_library_takes_the_reader_of_the_call_or_of_its_opening(opened, monkeypatch, tmp_path):
     library = opened(encoder="none")
     library.add(NOTES)
     with pytest.raises(CaprError, match=r"there is no reader of answers in .*Fix: .*--reader"):
@@ -358,7 +371,7 @@ def test_the_reader_of_a_library(opened, monkeypatch, tmp_path):
     assert opened().ask("gout").found
 
 
-def test_options_of_a_library_are_checked(library):
+def test_invalid_options_of_a_library_are_refused(library):
     with pytest.raises(CaprError, match=r"passages is 0\. Fix: "):
         library.ask("gout", passages=0)
     with pytest.raises(CaprError, match="there is no question"):

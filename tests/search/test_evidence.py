@@ -1,14 +1,14 @@
-"""Evidence: the words and sentences of a passage that speak of a query."""
+"""Evidence: the highlights and sentences of a passage."""
 
 import pytest
 
 from capr.annotate import Query
 from capr.annotate.mentions import annotator
 from capr.documents import Document, Span
-from capr.index import EmbeddedIndex
+from capr.index.embedded.engine import EmbeddedIndex
+from capr.index.prepare import prepare
 from capr.search.evidence import BEST, Evidence
 from capr.search.parse import Parser
-from capr.search.prepare import prepared
 
 ATTACK = "Seen at noon. The heart attack was in May. He had an MI before; aspirin since. Heart sounds are normal."
 
@@ -21,14 +21,14 @@ def index(tmp_path):
 
 
 def add(index, *documents):
-    finder = annotator(with_tagger=False)
+    note_annotator = annotator(with_tagger=False)
     with index.writing() as writer:
         for document in documents:
-            writer.add(prepared(document, finder, document.text.encode()))
+            writer.add(prepare(document, note_annotator, document.text.encode()))
         writer.commit()
 
 
-def look(index, query, stored):
+def find_evidence(index, query, stored):
     parser = Parser(annotator(with_tagger=False).gazetteer, lambda _: False, index.rarity)
     parsed = parser.parse(query if isinstance(query, Query) else Query(query))
     return Evidence(parsed, index).of(stored.entry)
@@ -36,12 +36,12 @@ def look(index, query, stored):
 
 @pytest.fixture
 def evidence(index):
-    """The highlights and the sentences, with their scores, of the first passage of a text for a query."""
+    """Return a function that finds the evidence in the first passage of a text: highlights, and sentences with scores."""
 
-    def of(text, query, before=""):
+    def find(text, query, before=""):
         add(index, Document("a", before + text), Document("b", "Something else was written here."))
-        stored = index.passages([1])[1]
-        highlights, sentences = look(index, query, stored)
+        stored = index.passages_in("a")[0]
+        highlights, sentences = find_evidence(index, query, stored)
         document = index.document("a")
         assert [*highlights] == sorted(highlights)
         assert all(stored.entry.passage.span.covers(span) for span in highlights)
@@ -50,18 +50,18 @@ def evidence(index):
         assert [s.score for s in sentences] == sorted((s.score for s in sentences), reverse=True)
         return [document[span] for span in highlights], [(document[s.span], s.score) for s in sentences]
 
-    return of
+    return find
 
 
-def test_the_words_of_the_query_are_highlighted_in_all_their_forms(evidence):
+def test_all_forms_of_the_words_of_the_query_are_highlighted(evidence):
     highlights, _ = evidence("Zebras ran. A ZEBRA's stripe; the zebra-striped. Zebrafish did not.", "zebra stripes")
     assert highlights == ["Zebras", "ZEBRA", "stripe", "zebra", "striped"]
 
 
-def test_spans_index_the_document_and_not_the_passage(evidence, index):
+def test_spans_index_the_document(evidence, index):
     evidence("Rest.\n\nPLAN: zebra.", "zebra", "\n\n  🩺 ")
-    (stored,) = (one for one in index.passages([1, 2]).values() if "zebra" in one.entry.text)
-    (span,), (sentence,) = look(index, "zebra", stored)
+    (stored,) = (stored for stored in index.passages_in("a") if "zebra" in stored.entry.text)
+    (span,), (sentence,) = find_evidence(index, "zebra", stored)
     document = index.document("a")
     assert document[span] == "zebra"
     assert sentence.span.covers(span)
@@ -75,14 +75,14 @@ def test_other_names_of_an_entity_are_highlighted(evidence):
     assert {score for _, score in sentences} == {1.0}
 
 
-def test_the_sentence_that_speaks_of_more_of_the_query_is_the_best(evidence):
+def test_the_sentence_that_contains_most_of_the_query_is_the_best(evidence):
     highlights, sentences = evidence(ATTACK, "aspirin after myocardial infarction")
     assert highlights == ["heart attack", "MI", "aspirin"]
     assert [text for text, _ in sentences] == ["He had an MI before; aspirin since.", "The heart attack was in May."]
     assert sentences[0][1] == 1.0 > sentences[1][1]
 
 
-def test_overlapping_highlights_are_one(evidence):
+def test_overlapping_highlights_are_merged(evidence):
     highlights, _ = evidence(ATTACK, "heart attack")
     assert highlights == ["heart attack", "MI", "Heart"]
 
@@ -91,13 +91,13 @@ def test_rare_words_weigh_more(index):
     add(index, *(Document(f"n{i}", "The zebra.") for i in range(9)))
     text = "A zebra. An okapi."
     add(index, Document("a", text), Document("b", "Something else was written here."))
-    stored = index.passages([10])[10]
-    _, sentences = look(index, "zebra okapi", stored)
+    stored = index.passages_in("a")[0]
+    _, sentences = find_evidence(index, "zebra okapi", stored)
     assert [s.span.of(text) for s in sentences] == ["An okapi.", "A zebra."]
     assert sum(s.score for s in sentences) == pytest.approx(1, abs=0.001)
 
 
-def test_words_that_must_not_be_or_tell_nothing_are_not_highlighted(evidence):
+def test_excluded_words_and_stop_words_are_not_highlighted(evidence):
     highlights, sentences = evidence("The zebra of the town. Okapi.", "the zebra of -okapi")
     assert highlights == ["zebra"]
     assert [text for text, _ in sentences] == ["The zebra of the town."]
@@ -108,7 +108,7 @@ def test_the_words_of_a_phrase_are_highlighted(evidence):
     assert highlights == ["white", "zebra"]
 
 
-def test_accents_do_not_matter(evidence):
+def test_accents_of_the_text_do_not_matter(evidence):
     assert evidence("Naïve Ménard; menard.", "menard naive")[0] == ["Naïve", "Ménard", "menard"]
 
 
@@ -116,7 +116,7 @@ def test_accents_of_the_query_do_not_matter(evidence):
     assert evidence("Naïve Ménard; menard.", "Ménard")[0] == ["Ménard", "menard"]
 
 
-def test_forms_of_a_word_that_begin_otherwise_are_highlighted(evidence):
+def test_forms_of_a_word_with_another_spelling_are_highlighted(evidence):
     assert evidence("He is dying. He dies.", "dying")[0] == ["dying", "dies"]
 
 
@@ -128,17 +128,17 @@ def test_chinese_is_highlighted(evidence):
     assert evidence("高血压 and 治疗.", "治疗")[0] == ["治疗"]
 
 
-def test_at_most_some_sentences_are_named_in_their_order_if_equal(evidence):
+def test_sentences_with_equal_scores_keep_their_order(evidence):
     _, sentences = evidence("One zebra. Two zebras. Three zebras. Four zebras.", "zebra")
     assert [text for text, _ in sentences] == ["One zebra.", "Two zebras.", "Three zebras."][:BEST]
 
 
 @pytest.mark.parametrize("query", ["?", "zebra", "-okapi", "patient:p1", "the"])
-def test_where_nothing_is_found_nothing_is_shown(evidence, query):
+def test_a_passage_without_words_of_the_query_has_no_evidence(evidence, query):
     assert evidence("Okapi. Something.", query) == ([], [])
 
 
-def test_the_entity_of_a_pair_is_highlighted_under_its_other_names(evidence):
+def test_other_names_of_the_entity_of_a_pair_are_highlighted(evidence):
     highlights, sentences = evidence(ATTACK, Query(entity="myocardial infarction", aspect="treatment"))
     assert highlights == ["heart attack", "MI"]
     assert len(sentences) == 2
@@ -149,6 +149,6 @@ def test_scores_stay_between_0_and_1_after_documents_were_removed(index):
     with index.writing() as writer:
         writer.remove([f"n{i}" for i in range(9)])
         writer.commit()
-    _, sentences = look(index, "zebra okapi", index.passages([10])[10])
+    _, sentences = find_evidence(index, "zebra okapi", index.passages_in("x")[0])
     assert len(sentences) == 2
     assert all(0 < sentence.score <= 1 for sentence in sentences)

@@ -1,4 +1,4 @@
-"""The models that ship: when a library takes them, how it remembers them, and how to do without."""
+"""The models that ship: when a library uses them, how it remembers them, and how to do without them."""
 
 import json
 import re
@@ -10,9 +10,10 @@ from typer.testing import CliRunner
 
 from capr.cli import typer_app
 from capr.documents import CaprError, Document
-from capr.index import OnnxEncoder
+from capr.runtime.encoder import OnnxEncoder
+from capr.runtime.shipped import SHIPPED, shipped
 from capr.search import Library
-from capr.search.models import SHIPPED, load_encoder, shipped
+from capr.search.models import load_encoder
 
 _spec = spec_from_file_location("reference", Path(__file__).parents[1] / "index" / "reference.py")
 reference = module_from_spec(_spec)
@@ -28,7 +29,7 @@ QUERY = "fever aspirin"
 
 
 class Longest:
-    """Ranks by length."""
+    """Ranks passages by length."""
 
     def scores(self, query, passages):
         return [float(len(passage)) for passage in passages]
@@ -36,7 +37,7 @@ class Longest:
 
 @pytest.fixture
 def weights(tmp_path, monkeypatch):
-    """Puts models in the place of those that ship; each call under another name is another release."""
+    """Return a function that replaces the models that ship; a call with another name makes another release."""
 
     def ship(*kinds, name="weights", seed=7):
         folder = tmp_path / name
@@ -68,23 +69,23 @@ def test_a_new_library_takes_the_encoder_that_ships_and_remembers_no_folder(weig
     stats = opened().stats()
     assert (stats.encoder.folder, stats.encoder.digest) == ("capr", OnnxEncoder(folder / "encoder").identity.digest)
     assert stats.vectors == stats.passages == 4
-    for one in (library, opened()):
-        results = one.search(QUERY)
+    for current in (library, opened()):
+        results = current.search(QUERY)
         assert (results.mode, results.notices) == ("hybrid", ())
     assert opened().add(LATER).encoded == 1
 
 
-def test_its_vectors_are_those_of_the_folder(weights, opened):
+def test_the_vectors_of_the_shipped_encoder_are_those_of_its_folder(weights, opened):
     folder = weights("encoder")
     opened().add(NOTES)
     same = opened(encoder=folder / "encoder")
-    assert same.add(LATER).encoded == 1  # by the same digest, so nothing is refused
+    assert same.add(LATER).encoded == 1  # the digest is the same, so capr does not refuse the folder
     assert [hit.score for hit in same.search(QUERY, mode="dense")] == [
         hit.score for hit in opened().search(QUERY, mode="dense")
     ]
 
 
-def test_an_old_library_without_vectors_gets_them_by_encoding_only(weights, opened, path):
+def test_only_encoding_gives_vectors_to_an_old_library(weights, opened, path):
     opened().add(NOTES)
     weights("encoder")
     library = opened()
@@ -95,11 +96,11 @@ def test_an_old_library_without_vectors_gets_them_by_encoding_only(weights, open
     assert library.stats().encoder is None
     assert library.encode() == 5
     assert library.stats().encoder.folder == SHIPPED
-    for one in (library, opened()):
-        assert (one.search(QUERY).mode, one.search(QUERY).notices) == ("hybrid", ())
+    for current in (library, opened()):
+        assert (current.search(QUERY).mode, current.search(QUERY).notices) == ("hybrid", ())
 
 
-def test_a_library_that_was_emptied_is_as_good_as_new(weights, opened):
+def test_an_emptied_library_takes_the_encoder_that_ships(weights, opened):
     opened().add(NOTES)
     weights("encoder")
     library = opened()
@@ -107,7 +108,7 @@ def test_a_library_that_was_emptied_is_as_good_as_new(weights, opened):
     assert library.add(NOTES).encoded == 4
 
 
-def test_none_is_no_encoder(weights, opened):
+def test_none_means_no_encoder(weights, opened):
     weights("encoder")
     library = opened(encoder="none")
     assert library.add(NOTES).encoded == 0
@@ -119,7 +120,7 @@ def test_none_is_no_encoder(weights, opened):
         library.encode()
 
 
-def test_none_leaves_the_vectors_that_are_there(weights, opened):
+def test_none_leaves_existing_vectors_alone(weights, opened):
     weights("encoder")
     opened().add(NOTES)
     library = opened(encoder="none")
@@ -131,13 +132,13 @@ def test_none_leaves_the_vectors_that_are_there(weights, opened):
     assert opened().search(QUERY).mode == "hybrid"
 
 
-def test_vectors_that_are_not_wanted_are_not_said_to_be_missing(weights, opened):
+def test_with_the_encoder_none_no_notice_says_that_vectors_are_missing(weights, opened):
     weights("encoder")
     opened().add(NOTES)
     assert not any("has no vectors" in notice for notice in opened(encoder="none").search(QUERY).notices)
 
 
-def test_without_weights_hybrid_search_goes_by_words(opened, path):
+def test_without_weights_hybrid_search_compares_only_words(opened, path):
     library = opened()
     assert library.add(NOTES).encoded == 0
     results = library.search(QUERY)
@@ -154,7 +155,7 @@ def test_without_weights_encoding_asks_for_an_encoder(opened):
         library.encode()
 
 
-def test_a_new_release_of_the_encoder_is_told_with_the_command_that_mends_it(weights, opened, path):
+def test_a_new_release_of_the_encoder_is_refused_with_the_command_to_run(weights, opened, path):
     weights("encoder")
     opened().add(NOTES)
     weights("encoder", name="next", seed=8)
@@ -169,22 +170,22 @@ def test_a_new_release_of_the_encoder_is_told_with_the_command_that_mends_it(wei
         library.add(LATER)
     assert library.encode() == 4
     assert library.encode() == 0
-    for one in (library, opened()):
-        assert (one.search(QUERY).mode, one.search(QUERY).notices) == ("hybrid", ())
+    for current in (library, opened()):
+        assert (current.search(QUERY).mode, current.search(QUERY).notices) == ("hybrid", ())
     assert library.add(LATER).encoded == 1
 
 
-def test_a_folder_that_was_given_is_remembered_though_an_encoder_ships(weights, opened, tmp_path):
-    own = reference.encoder_folder(tmp_path / "own", seed=9, pooling="mean")
+def test_a_library_remembers_the_folder_of_the_user(weights, opened, tmp_path):
+    own_folder = reference.encoder_folder(tmp_path / "own", seed=9, pooling="mean")
     weights("encoder")
-    opened(encoder=own).add(NOTES)
+    opened(encoder=own_folder).add(NOTES)
     library = opened()
-    assert library.stats().encoder.folder == str(own)
+    assert library.stats().encoder.folder == str(own_folder)
     assert (library.search(QUERY).mode, library.search(QUERY).notices) == ("hybrid", ())
     assert library.encode() == 0
 
 
-def test_weights_may_lie_elsewhere(weights, opened, tmp_path, monkeypatch):
+def test_weights_may_move_to_another_folder(weights, opened, tmp_path, monkeypatch):
     folder = weights("encoder")
     opened().add(NOTES)
     moved = folder.rename(tmp_path / "moved")
@@ -199,7 +200,7 @@ def test_weights_may_lie_elsewhere(weights, opened, tmp_path, monkeypatch):
     assert library.encode() == 0
 
 
-def test_a_library_that_is_open_follows_another_encoder(weights, opened, tmp_path):
+def test_an_open_library_follows_a_change_of_its_encoder(weights, opened, tmp_path):
     weights("encoder")
     first = opened()
     first.add(NOTES)
@@ -215,7 +216,7 @@ def test_the_encoder_that_ships_is_loaded_once(weights):
     assert load_encoder("none") is load_encoder(None) is None
 
 
-def test_a_library_with_a_discourse_model_alone_stays_so_unless_an_encoder_is_named(weights, opened, path):
+def test_a_library_with_only_a_discourse_model_gets_an_encoder_only_by_name(weights, opened, path):
     weights("encoder")
     model = reference.WordDiscourse()
     opened(encoder="none", discourse=model).add(NOTES)
@@ -232,7 +233,7 @@ def test_a_library_with_a_discourse_model_alone_stays_so_unless_an_encoder_is_na
     assert opened().search(QUERY).mode == "hybrid"
 
 
-def test_an_encoder_of_none_gives_vectors_to_sentences_only(weights, opened):
+def test_with_the_encoder_none_only_sentences_get_vectors(weights, opened):
     weights("encoder")
     model = reference.WordDiscourse()
     opened(discourse=model).add(NOTES)
@@ -242,7 +243,7 @@ def test_an_encoder_of_none_gives_vectors_to_sentences_only(weights, opened):
     assert (library.stats().vectors, library.stats().passages_with_sentences) == (4, 5)
 
 
-def test_a_discourse_model_of_none_is_refused_by_its_name(weights, opened):
+def test_encoding_with_the_discourse_model_none_is_refused(weights, opened):
     weights("encoder")
     opened().add(NOTES)
     with pytest.raises(
@@ -252,14 +253,14 @@ def test_a_discourse_model_of_none_is_refused_by_its_name(weights, opened):
 
 
 @pytest.mark.parametrize("option", ["encoder", "discourse"])
-def test_a_folder_that_is_no_model_leaves_no_library_behind(opened, path, tmp_path, option):
+def test_a_folder_without_a_model_creates_no_library(opened, path, tmp_path, option):
     (tmp_path / "wrong").mkdir()
     for folder in ("wrong", "nowhere"):
         with pytest.raises(CaprError, match="Fix: "):
             opened(**{option: tmp_path / folder}).add(NOTES)
         assert not path.exists()
     with pytest.raises(CaprError, match="Fix: "):
-        opened().add(NOTES, model=tmp_path / "wrong")
+        opened().add(NOTES, discourse=tmp_path / "wrong")
     assert not path.exists()
 
 
@@ -267,34 +268,34 @@ def test_a_folder_that_is_no_model_leaves_no_library_behind(opened, path, tmp_pa
 
 
 @pytest.fixture
-def exchanged(opened, tmp_path, monkeypatch):
-    """A library whose encoder another process exchanges once a search has chosen its own."""
-    first, other = (reference.encoder_folder(tmp_path / name, seed=seed, pooling="mean") for name, seed in
-                    (("first", 9), ("other", 8)))  # fmt: skip
+def changing(opened, tmp_path, monkeypatch):
+    """Return a library whose encoder another process changes after a search has chosen its own."""
+    first = reference.encoder_folder(tmp_path / "first", seed=9, pooling="mean")
+    other = reference.encoder_folder(tmp_path / "other", seed=8, pooling="mean")
     opened(encoder=first).add(NOTES)
     library = opened()
-    chosen = library.models.to_search
+    encoder_for_search = library.models.encoder_for_search
 
-    def to_search(*given):
-        found = chosen(*given)
+    def change_encoder(*arguments):
+        encoder = encoder_for_search(*arguments)
         opened().encode(other)
-        return found
+        return encoder
 
-    monkeypatch.setattr(library.models, "to_search", to_search)
+    monkeypatch.setattr(library.models, "encoder_for_search", change_encoder)
     return library
 
 
-def test_an_encoder_that_was_exchanged_meanwhile_is_told_of(exchanged):
-    with pytest.raises(CaprError, match=r"now made by another model, tiny .*Fix: search again"):
-        exchanged.search(QUERY, mode="dense")
-    assert exchanged.search(QUERY, mode="dense").mode == "dense"
+def test_dense_search_fails_if_another_process_changes_the_encoder(changing):
+    with pytest.raises(CaprError, match=r"now come from another model, tiny .*Fix: search again"):
+        changing.search(QUERY, mode="dense")
+    assert changing.search(QUERY, mode="dense").mode == "dense"
 
 
-def test_hybrid_search_goes_on_with_words_if_the_encoder_was_exchanged_meanwhile(exchanged):
-    results = exchanged.search(QUERY)
+def test_hybrid_search_compares_only_words_if_another_process_changes_the_encoder(changing):
+    results = changing.search(QUERY)
     assert (results.mode, stages(results)) == ("lexical", {"lexical"})
-    assert "only words were compared, not meanings: the vectors of the library are now made by" in results.notices[-1]
-    assert (exchanged.search(QUERY).mode, exchanged.search(QUERY).notices) == ("hybrid", ())
+    assert "only words were compared, not meanings: the vectors of the library now come from" in results.notices[-1]
+    assert (changing.search(QUERY).mode, changing.search(QUERY).notices) == ("hybrid", ())
 
 
 # --- the ranker ---
@@ -302,31 +303,33 @@ def test_hybrid_search_goes_on_with_words_if_the_encoder_was_exchanged_meanwhile
 
 @pytest.fixture
 def ranked(weights, opened):
-    """Notes in a library, where both models ship."""
+    """Add notes to a library, with an encoder and a ranker that ship; return the function that opens it."""
     weights("encoder", "ranker")
     opened().add(NOTES)
     return opened
 
 
-def test_the_ranker_that_ships_ranks_hybrid_search_only(ranked):
+def test_the_shipped_ranker_re_ranks_only_hybrid_search(ranked):
     library = ranked()
-    found = {mode: library.search(QUERY, mode=mode) for mode in ("hybrid", "lexical", "dense")}
-    assert {mode: "rerank" in stages(results) for mode, results in found.items()} == {
-        "hybrid": True, "lexical": False, "dense": False
-    }  # fmt: skip
-    scores = [hit.score for hit in found["hybrid"]]
+    results_by_mode = {mode: library.search(QUERY, mode=mode) for mode in ("hybrid", "lexical", "dense")}
+    assert {mode: "rerank" in stages(results) for mode, results in results_by_mode.items()} == {
+        "hybrid": True,
+        "lexical": False,
+        "dense": False,
+    }
+    scores = [hit.score for hit in results_by_mode["hybrid"]]
     assert scores == sorted(scores, reverse=True)
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "lexical", "dense"])
-def test_whoever_says_so_has_or_has_not_a_ranking(ranked, mode):
+def test_the_option_rerank_overrides_the_default(ranked, mode):
     library = ranked()
     assert "rerank" in stages(library.search(QUERY, mode=mode, rerank=True))
     assert "rerank" not in stages(library.search(QUERY, mode=mode, rerank=False))
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "lexical", "dense"])
-def test_a_ranker_that_was_given_ranks_always(ranked, tmp_path, mode):
+def test_the_ranker_of_the_user_re_ranks_every_mode(ranked, tmp_path, mode):
     library = ranked(ranker=Longest())
     results = library.search(QUERY, mode=mode)
     assert "rerank" in stages(results)
@@ -336,14 +339,14 @@ def test_a_ranker_that_was_given_ranks_always(ranked, tmp_path, mode):
     assert "rerank" in stages(folder.search(QUERY, mode=mode))
 
 
-def test_none_is_no_ranker(ranked):
+def test_none_means_no_ranker(ranked):
     library = ranked(ranker="none")
     assert "rerank" not in stages(library.search(QUERY))
     with pytest.raises(CaprError, match=r"no ranker to re-rank with\. Fix: "):
         library.search(QUERY, rerank=True)
 
 
-def test_where_no_ranker_ships_nothing_is_ranked_again(weights, opened):
+def test_without_a_ranker_nothing_is_re_ranked(weights, opened):
     weights("encoder")
     opened().add(NOTES)
     assert stages(opened().search(QUERY)) == {"lexical", "dense", "fusion"}
@@ -351,12 +354,12 @@ def test_where_no_ranker_ships_nothing_is_ranked_again(weights, opened):
         opened().search(QUERY, rerank=True)
 
 
-def test_another_encoder_leaves_the_ranker_as_it_was_wanted(ranked, tmp_path):
-    own = reference.encoder_folder(tmp_path / "own", seed=9, pooling="mean")
+def test_another_encoder_does_not_change_the_choice_of_the_ranker(ranked, tmp_path):
+    own_folder = reference.encoder_folder(tmp_path / "own", seed=9, pooling="mean")
     without, shipping = ranked(ranker="none"), ranked()
-    without.encode(own)
+    without.encode(own_folder)
     assert "rerank" not in stages(without.search(QUERY))
-    shipping.encode(own)
+    shipping.encode(own_folder)
     assert "rerank" in stages(shipping.search(QUERY))
     assert "rerank" not in stages(shipping.search(QUERY, mode="lexical"))
 
@@ -372,24 +375,24 @@ def run(*arguments):
     return result.stdout
 
 
-def found(*options):
-    """The mode of a search and its stages."""
+def mode_and_stages(*options):
+    """Return the mode and the stages of a search on the command line."""
     results = json.loads(run("search", "library", QUERY, "--json", *options))
     return results["mode"], {name for hit in results["hits"] for name in hit["stages"]}
 
 
-def test_commands_do_without_models_if_told(weights, tmp_path, monkeypatch):
+def test_commands_work_without_models(weights, tmp_path, monkeypatch):
     weights("encoder", "ranker")
     monkeypatch.chdir(tmp_path)
     Path("notes.jsonl").write_text("".join(json.dumps({"id": n.id, "text": n.text}) + "\n" for n in NOTES))
     run("index", "library", "notes.jsonl", "--encoder", "none")
-    assert found("--ranker", "none") == ("lexical", {"lexical"})
+    assert mode_and_stages("--ranker", "none") == ("lexical", {"lexical"})
     with pytest.raises(CaprError, match=r"no encoder to encode with\. Fix: "):
         run("encode", "library", "--encoder", "none")
     assert "4 passages encoded by tiny" in run("encode", "library")
-    assert found() == ("hybrid", {"lexical", "dense", "fusion", "rerank"})
-    assert found("--ranker", "none") == ("hybrid", {"lexical", "dense", "fusion"})
-    assert found("--encoder", "none", "--ranker", "none") == ("lexical", {"lexical"})
+    assert mode_and_stages() == ("hybrid", {"lexical", "dense", "fusion", "rerank"})
+    assert mode_and_stages("--ranker", "none") == ("hybrid", {"lexical", "dense", "fusion"})
+    assert mode_and_stages("--encoder", "none", "--ranker", "none") == ("lexical", {"lexical"})
     run("index", "other", "notes.jsonl")
     with Library("other") as other:
         assert other.stats().encoder.folder == SHIPPED

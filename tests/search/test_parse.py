@@ -1,4 +1,4 @@
-"""What a query means: operators, filters, entities, and whatever else somebody may write."""
+"""The query language: operators, filters, entities, and any other text."""
 
 import string
 
@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from capr.annotate import Query
 from capr.annotate.mentions import annotator
 from capr.index.filters import ASPECT, ID, Condition
-from capr.search.parse import EVERYWHERE, MOST, Parser, stopwords
+from capr.search.parse import EVERYWHERE, MOST, Parser
+from capr.text.stopwords import stopwords
 
 ATTACK = "MESH:D009203"
 FEVER = "MESH:D005334"
@@ -28,7 +29,7 @@ def parse(parser):
 
 
 def words(parsed, occur="should"):
-    """The words that are looked for everywhere."""
+    """Return the words of the clauses on all fields."""
     return [c.words for c in parsed.clauses if c.fields == EVERYWHERE and c.occur == occur]
 
 
@@ -36,23 +37,23 @@ def conditions(parsed):
     return [(c.name, *sorted(c.values), *(["not"] if c.exclude else [])) for c in parsed.filters.conditions]
 
 
-def test_plain_words_are_looked_for_everywhere_each_once(parse):
+def test_each_plain_word_is_searched_for_once_in_all_fields(parse):
     parsed = parse("Purple zebra, purple STRIPES!")
     assert words(parsed) == ["purple", "zebra", "stripes"]
     assert parsed.text == "Purple zebra, purple STRIPES!"
     assert (parsed.entities, bool(parsed.filters), parsed.notices) == ({}, False, [])
 
 
-def test_words_that_tell_nothing_are_left_out(parse):
+def test_stop_words_are_left_out(parse):
     assert words(parse("what is the zebra of it")) == ["zebra"]
 
 
-def test_a_query_of_nothing_but_such_words_keeps_them(parse):
+def test_a_query_of_only_stop_words_keeps_them(parse):
     assert {"the", "of", "what"} <= stopwords()
     assert words(parse("what of the")) == ["what", "of", "the"]
 
 
-def test_an_entity_is_looked_for_by_its_code_under_any_name(parse):
+def test_an_entity_is_searched_for_by_its_code(parse):
     parsed = parse("treatment of heart attack")
     assert {name: concept.code for name, concept in parsed.entities.items()} == {"heart attack": ATTACK}
     assert [c.words for c in parsed.clauses if "entities" in c.fields] == [ATTACK]
@@ -61,12 +62,12 @@ def test_an_entity_is_looked_for_by_its_code_under_any_name(parse):
     assert words(parsed) == ["treatment", "heart", "attack"]
 
 
-def test_one_entity_under_two_names_is_one(parse):
+def test_two_names_of_an_entity_are_one_clause(parse):
     parsed = parse("heart attack or myocardial infarction")
     assert [c.words for c in parsed.clauses if "entities" in c.fields] == [ATTACK]
 
 
-def test_signs_say_what_must_and_must_not_be(parse):
+def test_plus_requires_and_minus_excludes_a_word(parse):
     parsed = parse("zebra +stripes -spots")
     assert words(parsed, "must") == ["stripes"]
     assert words(parsed, "not") == ["spots"]
@@ -74,27 +75,27 @@ def test_signs_say_what_must_and_must_not_be(parse):
     assert words(parsed) == ["zebra", "stripes"]
 
 
-def test_a_phrase_must_be_there_as_it_is(parse):
+def test_a_phrase_is_required(parse):
     parsed = parse('zebra "black and white" -"red stripes" +"big ears"')
     assert words(parsed, "must") == ["black and white", "big ears"]
     assert words(parsed, "not") == ["red stripes"]
     assert parsed.text == "zebra black and white big ears"
 
 
-def test_what_must_not_be_is_no_entity_of_the_query(parse):
+def test_an_excluded_word_is_not_an_entity_of_the_query(parse):
     parsed = parse("cough -fever")
     assert FEVER not in {concept.code for concept in parsed.entities.values()}
     assert words(parsed, "not") == ["fever"]
 
 
-def test_hyphens_within_words_are_no_signs(parse):
+def test_hyphens_within_words_are_not_signs(parse):
     parsed = parse("non-small x-ray 5-10")
     assert words(parsed, "not") == []
     assert words(parsed) == ["non", "small", "x", "ray", "5", "10"]
 
 
 @pytest.mark.parametrize(
-    ("text", "field", "sought", "occur"),
+    ("text", "field", "words_or_code", "occur"),
     [
         ("title:zebra", "title", "zebra", "must"),
         ('heading:"past history"', "heading", "past history", "must"),
@@ -106,13 +107,13 @@ def test_hyphens_within_words_are_no_signs(parse):
         ("-entity:fever", "entities", FEVER, "not"),
     ],
 )
-def test_fields_restrict_where_words_are_looked_for(parse, text, field, sought, occur):
+def test_a_field_restricts_a_clause(parse, text, field, words_or_code, occur):
     parsed = parse(text)
-    assert [(c.words, dict(c.fields), c.occur) for c in parsed.clauses] == [(sought, {field: 1.0}, occur)]
+    assert [(c.words, dict(c.fields), c.occur) for c in parsed.clauses] == [(words_or_code, {field: 1.0}, occur)]
     assert not parsed.filters
 
 
-def test_an_entity_that_nobody_knows_is_words(parse):
+def test_an_unknown_entity_becomes_words(parse):
     parsed = parse("entity:zorblitis")
     assert words(parsed, "must") == ["zorblitis"]
     assert parsed.entities == {}
@@ -179,7 +180,7 @@ def test_a_query_never_reads_a_file(parse, tmp_path):
         ("(zebra) [stripes]", ["zebra", "stripes"]),
     ],
 )
-def test_broken_operators_lose_no_word_and_ask_for_nothing(parse, text, expected):
+def test_broken_operators_lose_no_word(parse, text, expected):
     parsed = parse(text)
     assert words(parsed) == expected
     assert [c for c in parsed.clauses if c.occur != "should"] == []
@@ -189,31 +190,31 @@ def test_broken_operators_lose_no_word_and_ask_for_nothing(parse, text, expected
 @pytest.mark.parametrize(
     "text", ["without:pain", "date:early..late", "date:..", 'patient:" "', "date:2023..2022", "patient:..", "date:now"]
 )
-def test_filters_that_make_no_sense_are_no_errors(parse, text):
+def test_invalid_filters_are_not_errors(parse, text):
     assert "zebra" in words(parse(f"zebra {text}"))
 
 
 @pytest.mark.parametrize("text", ["?", "...", "- + :", '"', '""', "🩺", "\u200b", '-"!" +"?"', "_"])
-def test_punctuation_asks_for_nothing(parse, text):
+def test_punctuation_has_no_clauses(parse, text):
     parsed = parse(text)
     assert (parsed.clauses, bool(parsed.filters)) == ([], False)
 
 
-def test_chinese_is_looked_for(parse):
+def test_chinese_words_are_searched_for(parse):
     assert words(parse("高血压 治疗")) == ["高血压", "治疗"]
     assert words(parse('"高血压"'), "must") == ["高血压"]
 
 
-def test_of_very_many_words_the_rarest_are_looked_for():
+def test_the_rarest_of_very_many_words_are_searched_for():
     rarity = {f"w{i}": float(i) for i in range(200)}
     parser = Parser(annotator(with_tagger=False).gazetteer, lambda _: False, lambda words: [rarity[w] for w in words])
     parsed = parser.parse(Query(" ".join(rarity)))
     assert words(parsed) == [f"w{i}" for i in range(199, 199 - MOST, -1)]
-    assert parsed.notices == [f"the query has 200 words; the {MOST} rarest were looked for"]
+    assert parsed.notices == [f"the query has 200 words; the search uses the {MOST} rarest"]
 
 
 @pytest.mark.parametrize("part", ["a", "word ", '"', '"a" ', "+a -b ", "a:b ", "高", "-", "a.", 'a:"', "patient:p1 "])
-def test_a_query_of_a_hundred_thousand_characters_is_understood(parse, part):
+def test_a_query_of_a_hundred_thousand_characters_is_parsed(parse, part):
     parsed = parse((part * 100_000)[:100_000])
     assert len(words(parsed)) <= MOST
 
@@ -223,7 +224,7 @@ PARTS = ['"', "+", "-", ":", " ", "zebra", "fever", "2023", "..", " patient:", "
 
 @given(st.lists(st.sampled_from(PARTS)).map("".join).filter(str.strip))
 @settings(max_examples=300)
-def test_nothing_that_a_user_writes_is_an_error(parser, text):
+def test_no_combination_of_operators_is_an_error(parser, text):
     parser.parse(Query(text))
 
 
@@ -232,7 +233,7 @@ def test_no_text_is_an_error(parser, text):
     parser.parse(Query(text))
 
 
-def test_a_pair_of_entity_and_aspect_is_looked_for_by_both(parser):
+def test_a_pair_has_clauses_for_its_entity_and_its_aspect(parser):
     parsed = parser.parse(Query(entity="heart attack", aspect="PMHx"))
     fields = {c.words: [*c.fields] for c in parsed.clauses}
     assert fields[ATTACK] == ["entities"]
@@ -242,7 +243,7 @@ def test_a_pair_of_entity_and_aspect_is_looked_for_by_both(parser):
     assert {c.occur for c in parsed.clauses} == {"should"}
 
 
-def test_a_pair_may_lack_one_or_be_unknown(parser):
+def test_a_pair_may_lack_a_half_or_be_unknown(parser):
     only_entity = parser.parse(Query(entity="zorblitis"))
     assert (words(only_entity), only_entity.entities) == (["zorblitis"], {})
     only_aspect = parser.parse(Query(aspect="Dawn song"))
@@ -256,5 +257,5 @@ def test_operators_are_words_in_a_pair(parser):
     assert {c.occur for c in parsed.clauses} == {"should"}
 
 
-def test_a_condition_is_what_the_filters_say(parse):
+def test_a_filter_becomes_a_condition(parse):
     assert parse("zebra patient:p1").filters.conditions == (Condition("patient", frozenset({"p1"})),)

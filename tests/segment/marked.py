@@ -1,4 +1,4 @@
-"""Texts in which `‖` marks the end of each sentence, by hand. The rules were made with `dev` and are measured on `test`."""
+"""Texts with `‖` at the end of each sentence, set by hand. The rules were written for `dev`; `test` measures them."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,15 +7,15 @@ MARK = "‖"
 
 
 def marked_texts(split: str) -> Iterator[tuple[str, str, set[int]]]:
-    """The name, the text without its marks, and where the sentences end in it."""
+    """Yield the name, the text without its marks, and the ends of the sentences in that text."""
     for path in sorted((Path(__file__).parent / "sentences" / split).glob("*.txt")):
-        pieces = path.read_bytes().decode().split(MARK)
+        parts = path.read_bytes().decode().split(MARK)
         ends, position = set(), 0
-        for piece in pieces[:-1]:
-            position += len(piece)
+        for part in parts[:-1]:
+            position += len(part)
             ends.add(position)
-        yield path.name, "".join(pieces), ends
+        yield path.name, "".join(parts), ends
 
 
-def f1(right: int, found: int, marked: int) -> float:
-    return 2 * right / (found + marked)
+def f1(correct: int, predicted: int, gold: int) -> float:
+    return 2 * correct / (predicted + gold)

@@ -10,7 +10,7 @@ from capr.segment import HeadingCounts, sections
 from capr.segment.headings import lexicon, normalised
 
 
-def outline(text: str, **options) -> list[tuple[str | None, str]]:
+def headings_and_bodies(text: str, **options) -> list[tuple[str | None, str]]:
     document = Document("1", text)
     return [(section.heading, document[section.body].strip()) for section in sections(document, **options)]
 
@@ -60,19 +60,19 @@ def outline(text: str, **options) -> list[tuple[str | None, str]]:
         ("", []),
     ],
 )
-def test_sections_by_the_lexicon(text, expected):
-    assert outline(text) == expected
+def test_the_lexicon_finds_sections(text, expected):
+    assert headings_and_bodies(text) == expected
 
 
-def test_counts_and_threshold_decide_in_place_of_the_lexicon():
+def test_counts_and_threshold_replace_the_lexicon():
     notes = [Document(str(i), "Narrative: it began.\nVerdict: well.\n") for i in range(3)]
     notes.append(Document("x", "Oddity: once.\n"))
     counts = HeadingCounts.learn(notes)
     assert counts == {"narrative": 3, "verdict": 3, "oddity": 1}
     text = "Narrative: it hurts.\nOddity: blue.\nPLAN: rest."
-    assert [heading for heading, _ in outline(text, counts=counts, threshold=1)] == ["Narrative", "Oddity"]
-    assert [heading for heading, _ in outline(text, counts=counts, threshold=2)] == ["Narrative"]
-    assert outline(text, counts=counts, threshold=9) == [(None, text)]
+    assert [heading for heading, _ in headings_and_bodies(text, counts=counts, threshold=1)] == ["Narrative", "Oddity"]
+    assert [heading for heading, _ in headings_and_bodies(text, counts=counts, threshold=2)] == ["Narrative"]
+    assert headings_and_bodies(text, counts=counts, threshold=9) == [(None, text)]
 
 
 def test_counts_are_saved_and_loaded(tmp_path):
@@ -80,15 +80,15 @@ def test_counts_are_saved_and_loaded(tmp_path):
     counts.save(tmp_path / "counts.json")
     assert HeadingCounts.load(tmp_path / "counts.json") == counts
     (tmp_path / "bad.json").write_text("[1]")
-    with pytest.raises(capr.CaprError, match=r"bad\.json: it does not hold heading counts.*Fix: name a file that"):
+    with pytest.raises(capr.CaprError, match=r"bad\.json: it does not contain heading counts.*Fix: name a file that"):
         HeadingCounts.load(tmp_path / "bad.json")
 
 
-def test_sections_of_the_source_are_used(tmp_path):
+def test_annotated_sections_are_used(tmp_path):
     (tmp_path / "a.md").write_text("# Gout\n\nIntro.\n\n## Treatment\nRest.\n### Drugs\nColchicine.\n")
     (document,) = capr.read(tmp_path / "a.md")
-    found = [(section.heading, document[section.body].strip()) for section in sections(document)]
-    assert found == [("Gout", "Intro."), ("Treatment", "Rest."), ("Treatment | Drugs", "Colchicine.")]
+    result = [(section.heading, document[section.body].strip()) for section in sections(document)]
+    assert result == [("Gout", "Intro."), ("Treatment", "Rest."), ("Treatment | Drugs", "Colchicine.")]
 
 
 def test_the_lexicon_is_well_formed():
@@ -97,8 +97,8 @@ def test_the_lexicon_is_well_formed():
 
 
 @pytest.mark.data
-def test_headings_of_real_notes_are_found(data, capsys, monkeypatch):
-    """On notes that were not used to tune the rules (bench/headings.py)."""
+def test_headings_in_real_notes_are_found(data, capsys, monkeypatch):
+    """Measure on notes that did not serve to tune the rules (bench/headings.py)."""
     path = Path(__file__).parents[2] / "bench" / "headings.py"
     spec = importlib.util.spec_from_file_location("headings_bench", path)
     bench = importlib.util.module_from_spec(spec)

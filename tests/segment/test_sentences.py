@@ -10,19 +10,19 @@ marked = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(marked)
 
 
-def cut(text: str) -> list[str]:
+def split(text: str) -> list[str]:
     return [span.of(text) for span in sentences(text)]
 
 
-def test_marked_notes_are_cut_where_people_cut_them():
-    right = found = gold = 0
+def test_sentences_agree_with_annotated_notes():
+    correct = predicted = gold = 0
     for _, text, ends in marked.marked_texts("test"):
-        predicted = {span.end for span in sentences(text)}
-        right += len(ends & predicted)
-        found += len(predicted)
+        predicted_ends = {span.end for span in sentences(text)}
+        correct += len(ends & predicted_ends)
+        predicted += len(predicted_ends)
         gold += len(ends)
     assert gold == 628
-    assert marked.f1(right, found, gold) >= 0.97
+    assert marked.f1(correct, predicted, gold) >= 0.97
 
 
 @pytest.mark.parametrize(
@@ -46,9 +46,9 @@ def test_marked_notes_are_cut_where_people_cut_them():
         "One\r\n|\r\nTwo",
     ],
 )
-def test_cuts_at_the_marks_only(text):
+def test_sentences_end_at_the_marks_only(text):
     parts = [part.strip() for part in text.split("|")]
-    assert cut(text.replace("|", "")) == [part for part in parts if part]
+    assert split(text.replace("|", "")) == [part for part in parts if part]
 
 
 def test_wrapped_lines_are_joined():
@@ -59,7 +59,7 @@ def test_wrapped_lines_are_joined():
         "Brown in the emergency department, where she received 2 L of lactated Ringer's\n"
         "and 1 g of ceftriaxone.\n"
     )
-    assert [" ".join(sentence.split()) for sentence in cut(text)] == [
+    assert [" ".join(sentence.split()) for sentence in split(text)] == [
         "The patient is a 70-year-old woman with COPD and osteoporosis who was brought in by ambulance with four days "
         "of productive cough and fever to 39.2.",
         "She denies chest pain, and was seen by Dr. Brown in the emergency department, where she received 2 L of "
@@ -67,6 +67,6 @@ def test_wrapped_lines_are_joined():
     ]
 
 
-def test_nothing_comes_of_nothing():
-    assert cut("") == []
-    assert cut(" \n\t\r\n") == []
+def test_a_text_without_words_has_no_sentences():
+    assert split("") == []
+    assert split(" \n\t\r\n") == []

@@ -1,8 +1,9 @@
-"""Documents, a client, and what every problem document has: for the tests of the server."""
+"""Documents and clients of the server tests."""
 
 import re
 import time
 
+from conformance import check_reply
 from starlette.testclient import TestClient
 
 from capr.documents import Document
@@ -32,7 +33,7 @@ DOCUMENTS = [
 
 
 class Client(TestClient):
-    """A client with a token, or none."""
+    """A client with an optional token. It checks every reply against its model."""
 
     def __init__(self, app, token="", address="127.0.0.1", **options):
         headers = {"Authorization": f"Bearer {token}"} if token else {}
@@ -41,10 +42,15 @@ class Client(TestClient):
         )
         self.app = app
 
+    def request(self, method, url, **options):
+        reply = super().request(method, url, **options)
+        check_reply(method, reply.request.url.raw_path.decode().partition("?")[0], reply)
+        return reply
+
     def search(self, query="", **body):
-        found = self.post("/api/search", json={**({"query": query} if query else {}), **body})
-        assert found.status_code == 200, found.text
-        return found.json()
+        reply = self.post("/api/search", json={**({"query": query} if query else {}), **body})
+        assert reply.status_code == 200, reply.text
+        return reply.json()
 
     def hits(self, query="", **body):
         return self.search(query, **body)["hits"]
@@ -57,22 +63,23 @@ class Client(TestClient):
 
 
 def problem(response, status):
-    """The problem document of a reply, which has everything that one needs."""
+    """Return the problem document of a reply, after checking its fields."""
     assert response.status_code == status, response.text
     assert response.headers["content-type"] == "application/problem+json"
-    found = response.json()
-    assert found["status"] == status
-    assert found["detail"]
-    assert found["fix"]
-    assert found["title"]
+    document = response.json()
+    assert document["status"] == status
+    assert document["detail"]
+    assert document["fix"]
+    assert document["title"]
     assert not re.search(r"Traceback|File \"", response.text)
-    return found
+    return document
 
 
 def wait(client, job):
+    """Wait until a job ends, and return it."""
     for _ in range(500):
-        found = client.get(f"/api/jobs/{job}").json()
-        if found["state"] not in ("waiting", "running"):
-            return found
+        progress = client.get(f"/api/jobs/{job}").json()
+        if progress["state"] not in ("waiting", "running"):
+            return progress
         time.sleep(0.02)
-    raise AssertionError(found)
+    raise AssertionError(progress)

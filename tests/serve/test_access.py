@@ -1,5 +1,7 @@
-"""Who may ask for what: tokens, roles, and a server that is closed unless it is said to be open."""
+"""Access: tokens, roles, and routes that need a token unless they are listed as open."""
 
+import json
+import re
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
@@ -10,14 +12,14 @@ from starlette.routing import Route
 from capr.cli import app
 from capr.documents import CaprError, UnavailableError
 from capr.serve.access import is_loopback
-from capr.serve.gate import OPEN
-from capr.serve.run import check, serve
+from capr.serve.launcher import check, serve
+from capr.serve.middleware import OPEN
 from capr.serve.settings import Settings
-from capr.serve.tokens import Tokens
+from capr.serve.tokens import TokenStore
 
 
 def routes(router, prefix=""):
-    """Every path and method that an application knows, however deep."""
+    """Yield every path, method and route of an application, in nested routers as well."""
     for route in router.routes:
         inner = getattr(route, "original_router", None) or getattr(route, "router", None)
         if isinstance(route, Route) or hasattr(route, "methods"):
@@ -28,11 +30,17 @@ def routes(router, prefix=""):
 
 
 def addresses(client):
-    """Every address of the server, with something in the place of each parameter."""
-    described = client.server_app.openapi()["paths"]
-    found = {(path, method.upper()) for path, methods in described.items() for method in methods}
-    found |= {("/api/openapi.json", "GET"), ("/metrics", "GET"), ("/api/nothing", "GET"), ("/nothing", "POST")}
-    return sorted((path.replace("{id}", "a1").replace("{index}", "0"), method) for path, method in found)
+    """Return every path and method of the OpenAPI document, with a value for each parameter."""
+    paths = client.server_app.openapi()["paths"]
+    addresses = {(path, method.upper()) for path, methods in paths.items() for method in methods}
+    addresses |= {
+        ("/api/openapi.json", "GET"),
+        ("/docs", "GET"),
+        ("/metrics", "GET"),
+        ("/api/nothing", "GET"),
+        ("/nothing", "POST"),
+    }
+    return sorted((path.replace("{id}", "a1").replace("{index}", "0"), method) for path, method in addresses)
 
 
 @pytest.fixture
@@ -46,36 +54,42 @@ def test_every_route_is_closed_once_a_token_exists(described, tokens):
     closed = [(path, method) for path, method in addresses(described) if path not in OPEN]
     assert len(closed) >= 24
     for path, method in closed:
-        told = problem(described.request(method, path, json={}), 401)
-        assert "capr token create" in told["fix"]
+        error = problem(described.request(method, path, json={}), 401)
+        assert error["detail"] == "the request has no token"
+        assert error["fix"] == "send yours as Authorization: Bearer TOKEN, or ask the administrator for one"
     for path in OPEN:
         assert described.get(path).status_code == 200
 
 
-def test_the_description_names_every_route(described):
-    """What is not described could be forgotten above."""
-    known = {path for path, _ in addresses(described)} | {"/", "/page/{name:path}"}
-    found = set()
+def test_the_openapi_document_names_every_route(described):
+    """The test above covers only the addresses that the OpenAPI document names."""
+    known = {path for path, _ in addresses(described)} | {"/", "/page/{name:path}", "/docs/{name}"}
+    paths = set()
     for path, _, _ in routes(described.server_app.router):
-        found.add(path.replace("{id:path}", "a1").replace("{id}", "a1").replace("{index}", "0"))
+        paths.add(path.replace("{id:path}", "a1").replace("{id}", "a1").replace("{index}", "0"))
     suffixes = {path.removeprefix("/api") for path in known} | known
-    assert len(found) >= 24
-    assert found <= suffixes, found - suffixes
+    assert len(paths) >= 24
+    assert paths <= suffixes, paths - suffixes
 
 
 ROLES = {
     "reader": [("GET", "/api/me"), ("POST", "/api/search"), ("GET", "/api/documents"), ("POST", "/api/feedback")],
-    "writer": [("POST", "/api/documents"), ("DELETE", "/api/documents/zzz"), ("GET", "/api/jobs/1"), ("GET", "/api/jobs/1/events")],
+    "writer": [
+        ("POST", "/api/documents"),
+        ("DELETE", "/api/documents/zzz"),
+        ("GET", "/api/jobs/1"),
+        ("GET", "/api/jobs/1/events"),
+    ],
     "admin": [("GET", "/api/feedback/export")],
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("role", ROLES)
-def test_each_role_may_do_what_those_before_it_may(client, tokens, role):
+def test_each_role_includes_those_before_it(client, tokens, role):
     holder = client.with_token(tokens(role))
     order = list(ROLES)
-    for needed, asked in ROLES.items():
-        for method, path in asked:
+    for needed, requests in ROLES.items():
+        for method, path in requests:
             reply = holder.request(method, path, json={})
             if order.index(role) < order.index(needed):
                 assert needed in problem(reply, 403)["detail"]
@@ -86,61 +100,61 @@ def test_each_role_may_do_what_those_before_it_may(client, tokens, role):
 @pytest.mark.parametrize(
     "header", ["", "Bearer", "Bearer ", "Bearer wrong", "Basic abc", "Bearer capr_", "bearer capr_x y", "Bearer ü"]
 )
-def test_no_token_or_a_wrong_one(client, tokens, header):
+def test_a_missing_or_wrong_token_is_rejected(client, tokens, header):
     tokens()
     reply = client.get("/api/me", headers={"Authorization": header.encode("latin-1")})
     problem(reply, 401)
     assert reply.headers["www-authenticate"].startswith("Bearer")
 
 
-def test_a_token_that_is_revoked_or_expired(client, tokens, folder):
+def test_a_revoked_or_expired_token_is_rejected(client, tokens, state):
     token = tokens(name="anna")
     holder = client.with_token(token)
     assert holder.get("/api/me").json()["name"] == "anna"
-    Tokens(folder).revoke("anna")
+    TokenStore(state.tokens).revoke("anna")
     problem(holder.get("/api/me"), 401)
     short = tokens(name="short", days=1e-9)
     problem(client.with_token(short).get("/api/me"), 401)
-    problem(client.get("/api/me"), 401)  # revoking the last one does not open the door
+    problem(client.get("/api/me"), 401)  # revoking the last token does not open the library
 
 
-def test_tokens_are_kept_hashed(tokens, folder):
+def test_tokens_are_stored_as_hashes(tokens, state):
     token = tokens(name="anna", patient=["A"])
-    text = (folder / "tokens.json").read_text()
+    text = state.tokens.read_text()
     assert token not in text
     assert token.removeprefix("capr_") not in text
-    assert (folder / "tokens.json").stat().st_mode & 0o077 == 0
-    (known,) = Tokens(folder).all()
-    assert (known.name, known.role, known.restrictions) == ("anna", "reader", {"patient": ["A"]})
-    assert Tokens(folder).find(token) == known
-    assert Tokens(folder).find(token[:-1]) is None
+    assert state.tokens.stat().st_mode & 0o077 == 0
+    (record,) = TokenStore(state.tokens).all()
+    assert (record.name, record.role, record.restrictions) == ("anna", "reader", {"patient": ["A"]})
+    assert TokenStore(state.tokens).find(token) == record
+    assert TokenStore(state.tokens).find(token[:-1]) is None
 
 
-def test_tokens_made_at_the_same_time_are_all_kept(folder):
+def test_concurrent_tokens_are_all_stored(state):
     with ThreadPoolExecutor(8) as threads:
-        made = list(threads.map(lambda i: Tokens(folder).create(f"t{i}")[0], range(24)))
-    assert len({Tokens(folder).find(token).name for token in made}) == 24
+        secrets = list(threads.map(lambda i: TokenStore(state.tokens).create(f"t{i}")[0], range(24)))
+    assert len({TokenStore(state.tokens).find(token).name for token in secrets}) == 24
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "message"),
     [
         (("", "reader"), "needs the name"),
         (("n", "king"), "no role"),
         (("n", "writer", {"patient": ["A"]}), "cannot be restricted"),
-        (("n", "reader", {"aspect": ["plan"]}), "whole documents"),
-        (("n", "reader", {"entity": ["gout"]}), "whole documents"),
-        (("n", "reader", {"without": ["negated"]}), "whole documents"),
-        (("n", "reader", {"Without": ["negated"]}), "whole documents"),
-        (("n", "reader", {" Section!": ["plan"]}), "whole documents"),
+        (("n", "reader", {"aspect": ["plan"]}), "select whole documents"),
+        (("n", "reader", {"entity": ["gout"]}), "select whole documents"),
+        (("n", "reader", {"without": ["negated"]}), "select whole documents"),
+        (("n", "reader", {"Without": ["negated"]}), "select whole documents"),
+        (("n", "reader", {" Section!": ["plan"]}), "select whole documents"),
         (("n", "reader", {"date": ["x..y"]}), "range of dates"),
         (("n", "reader", {}, -1), "expire"),
     ],
 )
-def test_a_token_that_cannot_be(folder, arguments, told):
-    with pytest.raises(CaprError, match=told):
-        Tokens(folder).create(*arguments)
-    assert not (folder / "tokens.json").exists()
+def test_an_invalid_token_is_not_created(state, arguments, message):
+    with pytest.raises(CaprError, match=message):
+        TokenStore(state.tokens).create(*arguments)
+    assert not state.tokens.exists()
 
 
 @pytest.mark.parametrize(
@@ -155,35 +169,35 @@ def test_a_token_that_cannot_be(folder, arguments, told):
         '{"tokens": [{"id": "1", "name": "n", "role": "reader", "hash": "", "restrictions": {"Without": ["family"]}}]}',
     ],
 )
-def test_damaged_tokens_let_nobody_in(client, folder, tokens, damage):
+def test_a_damaged_token_file_rejects_every_caller(client, state, tokens, damage):
     token = tokens("admin")
-    (folder / "tokens.json").write_text(damage)
-    for one in (client, client.with_token(token)):
-        problem(one.get("/api/me"), 503)
+    state.tokens.write_text(damage)
+    for caller in (client, client.with_token(token)):
+        problem(caller.get("/api/me"), 503)
     with pytest.raises(UnavailableError):
-        Tokens(folder).all()
+        TokenStore(state.tokens).all()
 
 
 # --- without tokens ---
 
 
 @pytest.mark.parametrize("address", ["192.168.1.7", "::ffff:10.0.0.1", "unknown", "2001:db8::1"])
-def test_without_a_token_only_this_machine_is_served(client, address):
+def test_without_tokens_the_server_answers_only_this_machine(client, address):
     assert "no token yet" in problem(Client(client.app, "", address).get("/api/me"), 403)["detail"]
 
 
-def test_a_proxy_makes_nobody_local(client):
+def test_requests_of_a_proxy_are_not_local(client):
     for header in ("X-Forwarded-For", "Forwarded", "X-Real-IP", "Via"):
         problem(client.get("/api/me", headers={header: "127.0.0.1"}), 403)
 
 
-def test_a_name_of_elsewhere_is_not_this_machine(client):
+def test_other_host_names_are_not_local(client):
     problem(client.get("/api/me", headers={"Host": "evil.example"}), 403)
     for host in ("localhost:8000", "127.0.0.1:1", "[::1]:80", "[::1]"):
         assert client.get("/api/me", headers={"Host": host}).status_code == 200
 
 
-def test_a_page_of_another_site_is_not_answered(client, tokens):
+def test_requests_of_pages_of_other_sites_are_rejected(client, tokens):
     for headers in ({"Origin": "https://evil.example"}, {"Origin": "null"}, {"Sec-Fetch-Site": "cross-site"}):
         problem(client.post("/api/search", json={"query": "gout"}, headers=headers), 403)
         problem(client.with_token(tokens()).get("/api/me", headers=headers), 403)
@@ -191,7 +205,7 @@ def test_a_page_of_another_site_is_not_answered(client, tokens):
     assert client.get("/api/me", headers={"Origin": "http://127.0.0.1"}).status_code == 200
 
 
-def test_no_other_site_may_read_replies(client):
+def test_other_sites_may_not_read_replies(client):
     reply = client.options(
         "/api/search", headers={"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
     )
@@ -199,38 +213,40 @@ def test_no_other_site_may_read_replies(client):
     assert not [name for name in reply.headers if name.startswith("access-control")]
 
 
-def test_a_server_that_requires_a_token_opens_to_nobody_while_there_is_none(serve, tokens):
+def test_a_server_that_requires_a_token_rejects_everybody_before_the_first_token(serve, tokens):
     client = serve(require_token=True)
     client.server_app = client.app._app
     closed = [(path, method) for path, method in addresses(client) if path not in OPEN]
     assert len(closed) >= 24
     for path, method in closed:
-        told = problem(client.request(method, path, json={}), 401)
-        assert "has no token yet" in told["detail"]
-        assert "capr token create" in told["fix"]
+        error = problem(client.request(method, path, json={}), 401)
+        assert "has no token yet" in error["detail"]
+        assert "capr token create" in error["fix"]
     problem(client.with_token("capr_made-up").get("/api/me"), 401)
     problem(Client(client.app, "", "192.168.1.7").get("/api/me"), 401)
     for path in OPEN:
         assert client.get(path).status_code == 200
-    holder = client.with_token(tokens())  # counts at once
+    holder = client.with_token(tokens())  # works at once
     assert holder.get("/api/me").json()["open"] is False
-    assert "there is no token" in problem(client.get("/api/me"), 401)["detail"]
+    assert "the request has no token" in problem(client.get("/api/me"), 401)["detail"]
     client.server.tokens.file.unlink()
     problem(holder.get("/api/me"), 401)
 
 
-def test_a_host_that_others_reach_needs_a_token(folder, tokens):
+def test_a_public_host_needs_a_token(folder, tokens):
     with pytest.raises(CaprError, match=r"could read the library.*capr token create"):
         check(Settings(library=str(folder), host="0.0.0.0"))
     with pytest.raises(CaprError, match="no token"):
         serve(Settings(library=str(folder), host="10.0.0.1"), print)
     check(Settings(library=str(folder), host="::1"))
-    check(Settings(library=str(folder), host="0.0.0.0", require_token=True))  # nobody is answered until there is one
+    check(
+        Settings(library=str(folder), host="0.0.0.0", require_token=True)
+    )  # it rejects everybody until a token exists
     tokens()
     check(Settings(library=str(folder), host="0.0.0.0"))
 
 
-def test_what_is_loopback():
+def test_loopback_addresses():
     assert all(map(is_loopback, ("127.0.0.1", "127.8.8.8", "::1", "[::1]", "localhost", "::ffff:127.0.0.1")))
     assert not any(map(is_loopback, ("0.0.0.0", "", "::", "10.0.0.1", "example.org", "::ffff:10.0.0.1")))
 
@@ -240,33 +256,72 @@ def test_what_is_loopback():
 
 @pytest.fixture
 def run(capsys, monkeypatch):
-    """Runs a command in this process: what it prints, and what it says."""
+    """Return a function that runs a command in this process and returns its output."""
 
     def command(*arguments, code=0):
         monkeypatch.setattr(sys, "argv", ["capr", *map(str, arguments)])
-        with pytest.raises(SystemExit) as ended:
+        with pytest.raises(SystemExit) as raised:
             app()
-        assert ended.value.code == code
+        assert raised.value.code == code
         return capsys.readouterr()
 
     return command
 
 
-def test_the_commands(folder, tmp_path, run):
+def test_token_commands(folder, tmp_path, run, state):
     (tmp_path / "cohort.txt").write_text("A\nC\n")
-    made = run(
+    output = run(
         "token", "create", folder, "--name", "ward 3", "--filter", f"patient=@{tmp_path / 'cohort.txt'}", "--days", "2"
     )
-    token = made.out.strip()
-    assert "ward 3, reader, restricted to patient=A, patient=C, until" in made.err
-    found = Tokens(folder).find(token)
-    assert found.restrictions == {"patient": ["A", "C"]}
-    listed = run("token", "list", folder, "--json").out
-    assert '"state": "valid"' in listed
-    assert "hash" not in listed
+    token = output.out.strip()
+    assert "ward 3, reader, restricted to patient=A, patient=C, until" in output.err
+    record = TokenStore(state.tokens).find(token)
+    assert record.restrictions == {"patient": ["A", "C"]}
+    listing = run("token", "list", folder, "--json").out
+    assert '"state": "valid"' in listing
+    assert "hash" not in listing
     assert "ward 3" in run("token", "list", folder).out
-    assert "is revoked" in run("token", "revoke", folder, found.id).out
-    assert Tokens(folder).find(token) is None
+    assert "is revoked" in run("token", "revoke", folder, record.id).out
+    assert TokenStore(state.tokens).find(token) is None
     assert "capr token list" in run("token", "revoke", folder, "nobody", code=2).err
     assert "no role" in run("token", "create", folder, "--name", "x", "--role", "king", code=2).err
     assert "there is no library" in run("serve", tmp_path / "none", code=2).err
+
+
+def test_a_new_token_tells_how_many_documents_it_sees(folder, run, state):
+    assert (
+        "restricted to patient=A; sees 2 documents"
+        in run("token", "create", folder, "--name", "x", "--filter", "patient=A").err
+    )
+    output = run("token", "create", folder, "--name", "x", "--filter", "foo=bar")
+    assert output.out.startswith("capr_")
+    assert "restricted to foo=bar; sees 0 documents" in output.err
+    assert "Note: no document has foo=bar; the library has no field 'foo'" in output.err
+    assert "Note: the token sees no document" in output.err
+    output = run("token", "create", folder, "--name", "x", "--filter", "foo=bar", "--json")
+    assert json.loads(output.out)["documents"] == 0
+    assert "Note: the token sees no document" in output.err
+    assert "sees" not in run("token", "create", folder, "--name", "x").err
+    count = len(TokenStore(state.tokens).all())
+    assert "is not a date" in run("token", "create", folder, "--name", "x", "--filter", "date=03/24", code=2).err
+    assert len(TokenStore(state.tokens).all()) == count
+
+
+def test_a_stored_restriction_to_an_impossible_period_locks_nobody_out(state, tokens):
+    tokens()
+    text = state.tokens.read_text().replace('"restrictions": {}', '"restrictions": {"date": ["2024-06..2024-01"]}')
+    state.tokens.write_text(text)
+    (token,) = TokenStore(state.tokens).all()
+    assert token.filters
+
+
+def test_the_list_of_tokens_breaks_no_value(folder, run, tokens, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    tokens(name="ward 3", days=90, patient=["A", "C"], type=["Discharge summary"])
+    tokens("writer", name="nightly import")
+    header, first, restricted, second = run("token", "list", folder).out.splitlines()
+    assert header.split() == ["id", "role", "made", "expires", "state", "name"]
+    assert re.fullmatch(r"\w{8}  reader  \d{4}-\d\d-\d\d  \d{4}-\d\d-\d\d  valid  ward 3", first)
+    assert restricted == " " * 10 + "restricted to patient=A, patient=C, type=Discharge summary"
+    assert re.fullmatch(r"\w{8}  writer  \d{4}-\d\d-\d\d  never       valid  nightly import", second)
+    assert max(map(len, (header, first, second))) <= 80

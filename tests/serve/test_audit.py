@@ -1,4 +1,4 @@
-"""The audit trail: complete, on disk before the reply, rotated, shared by processes, and without it no reply."""
+"""The audit trail: complete, on disk before the reply, rotated, shared by processes, and required for every reply."""
 
 import asyncio
 import errno
@@ -13,14 +13,14 @@ from served import problem, wait
 
 from capr.cli import app
 from capr.documents import CaprError
-from capr.serve.audit import Audit, Record, entries
+from capr.serve.audit import Audit, AuditRecord, entries
 
 
 def line(number, **more):
     return json.dumps({"time": "2024-03-18T09:30:00.000+00:00", "number": number, **more}).encode() + b"\n"
 
 
-def test_reads_are_told(client, tokens, trail):
+def test_reads_are_recorded(client, tokens, trail):
     holder = client.with_token(tokens(name="Dr. Ames"))
     holder.search("lasix", filters={"patient": ["A", "B"]}, without=["negated"])
     holder.get("/api/documents/a1")
@@ -43,32 +43,35 @@ def test_reads_are_told(client, tokens, trail):
     assert patients["patients"] == ["A", "B", "C"]
 
 
-def test_changes_and_refusals_are_told(client, tokens, trail):
+def test_changes_and_rejected_requests_are_recorded(client, tokens, trail):
     writer = client.with_token(tokens("writer", name="w"))
     writer.delete("/api/documents/c1")
     client.get("/api/me")
     client.with_token("capr_wrong").get("/api/documents/b1")
     writer.get("/api/feedback/export")
     writer.get("/api/documents/none")
-    told = [(one["who"], one["method"], one["status"]) for one in trail()]
-    assert told == [("w", "DELETE", 200), ("", "GET", 401), ("", "GET", 401), ("w", "GET", 403), ("w", "GET", 404)]
+    lines = [(entry["who"], entry["method"], entry["status"]) for entry in trail()]
+    assert lines == [("w", "DELETE", 200), ("", "GET", 401), ("", "GET", 401), ("w", "GET", 403), ("w", "GET", 404)]
     assert trail()[0]["documents"] == ["c1"]
 
 
-def test_what_was_asked_for_and_not_shown_is_told_apart(client, tokens, trail, folder):
+def test_documents_that_the_reply_does_not_show_are_recorded_as_asked(client, tokens, trail, state):
     reader = client.with_token(tokens(name="r", patient=["A"]))
     for path in ("/api/documents/none", "/api/documents/b1", "/api/documents/a1/passages/99"):
         reader.get(path)
     reader.delete("/api/documents/a1")
-    assert [(one["status"], one.get("asked"), one.get("documents")) for one in trail()] == [
-        (404, ["none"], None), (404, ["b1"], None), (404, ["a1"], None), (403, None, None)
-    ]  # fmt: skip
+    assert [(entry["status"], entry.get("asked"), entry.get("documents")) for entry in trail()] == [
+        (404, ["none"], None),
+        (404, ["b1"], None),
+        (404, ["a1"], None),
+        (403, None, None),
+    ]
     reader.get("/api/documents/a1")
-    assert len(list(entries(folder / "audit", document="a1"))) == 1
-    assert list(entries(folder / "audit", document="b1")) == []
+    assert len(list(entries(state.audit, document="a1"))) == 1
+    assert list(entries(state.audit, document="b1")) == []
 
 
-def test_the_path_is_told_that_nobody_was_let_in_to(client, tokens, trail):
+def test_rejected_requests_are_recorded_with_their_path(client, tokens, trail):
     tokens()
     client.with_token("capr_wrong").get("/api/documents/b1?patient=B")
     client.get("/wp-admin/" + "x" * 5000)
@@ -77,7 +80,7 @@ def test_the_path_is_told_that_nobody_was_let_in_to(client, tokens, trail):
     assert (second["path"], second["status"]) == (("/wp-admin/" + "x" * 5000)[:1000], 401)
 
 
-def test_a_job_tells_which_documents_it_has_added_and_for_whom(client, tokens, trail, folder):
+def test_a_job_records_its_documents_and_the_holder_of_its_token(client, tokens, trail, state):
     writer = client.with_token(tokens("writer", name="nightly"))
     notes = b"".join(json.dumps({"id": f"j{n}", "text": f"Note {n}."}).encode() + b"\n" for n in range(3))
     for request in (
@@ -85,17 +88,17 @@ def test_a_job_tells_which_documents_it_has_added_and_for_whom(client, tokens, t
         {"json": {"documents": [{"id": "k1", "text": "Note."}, {"id": "a1", "text": "Other."}]}},
     ):
         wait(writer, writer.post("/api/documents", **request).json()["job"])
-    (added,) = entries(folder / "audit", document="j1")
+    (added,) = entries(state.audit, document="j1")
     assert (added["who"], added["documents"], added["route"]) == ("nightly", ["j0", "j1", "j2"], "job")
-    sent = next(one for one in trail() if one["route"] == "/api/documents")
-    assert (sent["job"], sent["files"]) == (added["job"], ["notes.jsonl"])
-    (kept,) = entries(folder / "audit", document="k1")
-    assert kept["documents"] == ["k1"]
-    assert list(entries(folder / "audit", document="a1")) == []
-    assert next(one for one in trail() if one.get("asked"))["asked"] == ["k1", "a1"]
+    request = next(entry for entry in trail() if entry["route"] == "/api/documents")
+    assert (request["job"], request["files"]) == (added["job"], ["notes.jsonl"])
+    (second,) = entries(state.audit, document="k1")
+    assert second["documents"] == ["k1"]
+    assert list(entries(state.audit, document="a1")) == []
+    assert next(entry for entry in trail() if entry.get("asked"))["asked"] == ["k1", "a1"]
 
 
-def test_a_job_that_cannot_be_told_of_fails(client, monkeypatch):
+def test_a_job_that_cannot_be_recorded_fails(client, monkeypatch):
     append = client.server.audit.append
 
     def full(lines):
@@ -106,10 +109,10 @@ def test_a_job_that_cannot_be_told_of_fails(client, monkeypatch):
     monkeypatch.setattr(client.server.audit, "append", full)
     job = wait(client, client.post("/api/documents", json={"documents": [{"id": "k1", "text": "Note."}]}).json()["job"])
     assert job["state"] == "failed"
-    assert "audit trail cannot be written (No space left on device). Fix: make room" in job["problems"][0]
+    assert "audit trail cannot be written (No space left on device). Fix: free space" in job["problems"][0]
 
 
-def test_no_and_nought_are_told(client, trail):
+def test_false_null_and_zero_are_recorded(client, trail):
     body = {"query": "lasix", "document": "a1", "begin": 0, "end": 5}
     for answers in (False, True, None):
         client.post("/api/feedback", json={**body, "answers": answers})
@@ -122,60 +125,60 @@ def test_no_and_nought_are_told(client, trail):
     assert trail()[-1]["patients"] == ["B", "A"]
 
 
-def test_what_holds_nothing_of_the_library_is_not_told(client, folder):
+def test_open_addresses_are_not_recorded(client, state):
     for path in ("/", "/health", "/ready", "/page/none.js"):
         client.get(path)
-    assert not (folder / "audit" / "audit.jsonl").exists()
+    assert not (state.audit / "audit.jsonl").exists()
 
 
-def test_queries_can_be_hashed(serve, trail, folder):
+def test_queries_can_be_hashed(serve, trail, state):
     client = serve(audit_queries="hash")
     for query in ("lasix", "lasix", "gout"):
         client.search(query, filters={"patient": "A"})
-    first, second, third = (one["query"]["query"] for one in trail())
+    first, second, third = (entry["query"]["query"] for entry in trail())
     assert first == second != third
     assert first.startswith("hmac-sha256:")
-    assert "lasix" not in (folder / "audit" / "audit.jsonl").read_text()
+    assert "lasix" not in (state.audit / "audit.jsonl").read_text()
     assert trail()[0]["filters"] == {"patient": "A"}
-    assert (folder / "audit" / "key").stat().st_mode & 0o077 == 0
+    assert (state.audit / "key").stat().st_mode & 0o077 == 0
 
 
-def test_the_line_is_on_disk_before_the_reply_leaves(client, trail, monkeypatch):
-    seen = []
-    synced = os.fsync
-    monkeypatch.setattr(os, "fsync", lambda descriptor: (seen.append("synced"), synced(descriptor)))
-    sent = client.server.audit.append
+def test_the_line_is_on_disk_before_the_reply(client, trail, monkeypatch):
+    events = []
+    fsync = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda descriptor: (events.append("synced"), fsync(descriptor)))
+    original = client.server.audit.append
 
     def append(lines):
-        sent(lines)
-        seen.append("written")
+        original(lines)
+        events.append("written")
 
     client.server.audit.append = append
     client.search("lasix")
-    assert seen[0] == "synced"
-    assert "written" in seen
+    assert events[0] == "synced"
+    assert "written" in events
     assert len(trail()) == 1
 
 
-def test_whatever_fails_in_the_trail_nobody_waits_for_ever(client, trail, monkeypatch):
-    def fails(*_):
+def test_an_unexpected_error_in_the_trail_blocks_no_request(client, trail, monkeypatch):
+    def fail(*_):
         raise ValueError("something else")
 
     with monkeypatch.context() as broken:
-        broken.setattr(Audit, "append", fails)
+        broken.setattr(Audit, "append", fail)
         problem(client.get("/api/me"), 503)
     assert client.get("/api/me").status_code == 200
     assert len(trail()) == 1
 
 
-def test_without_a_trail_there_is_no_reply(client, trail, monkeypatch):
+def test_a_failed_write_of_the_trail_stops_the_reply(client, trail, monkeypatch):
     def full(lines):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(client.server.audit, "append", full)
     for reply in (client.post("/api/search", json={"query": "lasix"}), client.get("/api/documents/a1")):
-        told = problem(reply, 503)
-        assert "audit trail" in told["detail"]
+        error = problem(reply, 503)
+        assert "audit trail" in error["detail"]
         assert "Lasix" not in reply.text
         assert reply.headers["retry-after"]
         assert reply.headers["x-content-type-options"] == "nosniff"
@@ -184,7 +187,7 @@ def test_without_a_trail_there_is_no_reply(client, trail, monkeypatch):
     assert "capr_audit_failures_total 2" in client.get("/metrics").text
 
 
-def test_a_folder_that_cannot_be_written(folder, tmp_path):
+def test_a_trail_that_cannot_be_written_is_an_error(folder, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(CaprError, match="cannot be written"):
         Audit(tmp_path / "file")
@@ -196,7 +199,7 @@ def test_rotation_by_size_loses_nothing(tmp_path, size):
     for number in range(50):
         audit.append(line(number))
     audit.close()
-    assert [one["number"] for one in entries(tmp_path / "audit")] == list(range(50))
+    assert [entry["number"] for entry in entries(tmp_path / "audit")] == list(range(50))
     files = list((tmp_path / "audit").glob("audit-*.jsonl"))
     assert len(files) == {1: 49, 10**6: 0}.get(size, len(files))
     assert all(file.stat().st_size < size + 200 for file in files)
@@ -205,34 +208,34 @@ def test_rotation_by_size_loses_nothing(tmp_path, size):
 @pytest.mark.parametrize("length", [1, 10_000])
 def test_rotation_by_age(tmp_path, length):
     audit = Audit(tmp_path / "audit", days=1)
-    audit.append(line(0, documents=["x" * length]))  # of long ago
+    audit.append(line(0, documents=["x" * length]))  # an old entry
     audit.append(line(1))
     audit.close()
     assert len(list((tmp_path / "audit").glob("audit-*.jsonl"))) == 1
-    assert [one["number"] for one in entries(tmp_path / "audit")] == [0, 1]
+    assert [entry["number"] for entry in entries(tmp_path / "audit")] == [0, 1]
 
 
 WRITER = """
 import sys
 from pathlib import Path
 from capr.serve.audit import Audit
-audit = Audit(Path(sys.argv[1]), size=4000)
+trail = Audit(Path(sys.argv[1]), size=4000)
 for number in range(200):
-    audit.append(b'{"time": "2024", "who": "%s", "number": %d}\\n' % (sys.argv[2].encode(), number))
+    trail.append(b'{"time": "2024", "who": "%s", "number": %d}\\n' % (sys.argv[2].encode(), number))
 """
 
 
 def test_several_processes_write_at_once(tmp_path):
     writers = [subprocess.Popen([sys.executable, "-c", WRITER, str(tmp_path / "audit"), name]) for name in "abc"]
     assert [writer.wait() for writer in writers] == [0, 0, 0]
-    found = list(entries(tmp_path / "audit"))
-    assert len(found) == 600
+    written = list(entries(tmp_path / "audit"))
+    assert len(written) == 600
     for name in "abc":
-        assert [one["number"] for one in found if one["who"] == name] == list(range(200))
+        assert [entry["number"] for entry in written if entry["who"] == name] == list(range(200))
     assert len(list((tmp_path / "audit").glob("audit-*.jsonl"))) > 3
 
 
-def test_a_torn_line_takes_no_other_with_it(tmp_path):
+def test_an_incomplete_line_damages_no_other(tmp_path):
     audit = Audit(tmp_path / "audit", days=10**6)
     audit.append(line(0))
     with (tmp_path / "audit" / "audit.jsonl").open("ab") as file:
@@ -244,20 +247,20 @@ def test_a_torn_line_takes_no_other_with_it(tmp_path):
     assert torn == {"damaged": "audit.jsonl, line 2"}
 
 
-def test_requests_at_the_same_time_share_a_wait_for_the_disk(tmp_path, monkeypatch):
+def test_concurrent_requests_share_a_sync(tmp_path, monkeypatch):
     count = 0
-    synced = os.fsync
+    original = os.fsync
 
     def fsync(descriptor):
         nonlocal count
         count += 1
         time.sleep(0.01)
-        synced(descriptor)
+        original(descriptor)
 
     async def write():
         audit = Audit(tmp_path / "audit")
         monkeypatch.setattr(os, "fsync", fsync)
-        await asyncio.gather(*(audit.write(audit.line(Record(), time="2024", number=i)) for i in range(100)))
+        await asyncio.gather(*(audit.write(audit.line(AuditRecord(), time="2024", number=i)) for i in range(100)))
         monkeypatch.undo()
         audit.close()
 
@@ -266,7 +269,7 @@ def test_requests_at_the_same_time_share_a_wait_for_the_disk(tmp_path, monkeypat
     assert count < 20
 
 
-def test_the_command_reads_it(client, tokens, folder, capsys, monkeypatch):
+def test_the_audit_command(client, tokens, folder, capsys, monkeypatch):
     anna, bert = (client.with_token(tokens(name=name)) for name in ("anna", "bert"))
     anna.get("/api/documents/a1")
     bert.search("lasix")
@@ -280,7 +283,7 @@ def test_the_command_reads_it(client, tokens, folder, capsys, monkeypatch):
 
     assert len(audit()) == 3
     assert "anna  GET /api/documents/{id:path}  200  -> a1" in audit()[0]
-    assert [json.loads(one)["who"] for one in audit("--json", "--document", "a1")] == ["anna", "bert"]
+    assert [json.loads(line)["who"] for line in audit("--json", "--document", "a1")] == ["anna", "bert"]
     assert len(audit("--who", "bert")) == 2
     assert audit("--since", "2999") == []
     bert.get("/api/documents/none")
@@ -291,6 +294,45 @@ def test_the_command_reads_it(client, tokens, folder, capsys, monkeypatch):
     assert len(audit("--since", "2020-01-01")) == 5
 
 
-def test_there_is_no_trail(tmp_path):
+def test_a_missing_trail_is_an_error(tmp_path):
     with pytest.raises(CaprError, match="no audit trail"):
         list(entries(tmp_path / "none"))
+
+
+@pytest.mark.parametrize("since", ["18/03/2024", "yesterday", "2024-13", "2024-03-18T25:00", "2024-3-1"])
+def test_a_time_that_is_not_a_date_is_an_error(tmp_path, run, folder, client, since):
+    client.get("/api/me")
+    with pytest.raises(CaprError, match=rf"'{since}' is not a date\. Fix: write 2024-03-18 or 2024-03-18T09:30\."):
+        list(entries(tmp_path, since=since))
+    code, _, errors = run("audit", folder, "--since", since)
+    assert (code, "is not a date" in errors) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("since", "count"),
+    [
+        ("", 3),
+        ("2024", 2),
+        ("2024-03", 2),
+        ("2024-03-18", 2),
+        ("2024-03-18T09:30", 2),
+        ("2024-03-18 09:30:01", 1),
+        ("2024-03-18T09:30:00Z", 2),
+        ("2024-03-18T11:30+02:00", 2),
+        ("2024-03-18T11:31+02:00", 1),
+    ],
+)
+def test_entries_since_a_time(tmp_path, since, count):
+    audit = Audit(tmp_path / "audit", days=10**6)
+    for moment in ("2023-12-31T23:59:59.999+00:00", "2024-03-18T09:30:00.123+00:00", "2024-03-19T00:00:00.000+00:00"):
+        audit.append(audit.line(AuditRecord(), time=moment))
+    audit.close()
+    assert len(list(entries(tmp_path / "audit", since=since))) == count
+
+
+def test_a_trail_without_matching_entries_says_so(run, folder, client):
+    client.get("/api/documents")
+    output = ("audit", folder, "--who", "nobody", "--document", "zz")
+    assert run(*output) == (0, "", "No entries for --who nobody, --document zz.\n")
+    assert run(*output, "--json") == (0, "", "No entries for --who nobody, --document zz.\n")
+    assert run("audit", folder, "--since", "2099") == (0, "", "No entries for --since 2099.\n")

@@ -1,4 +1,4 @@
-"""Feedback: kept, taken back, and learned from."""
+"""Feedback: storing, withdrawing, and exporting as training pairs."""
 
 import gzip
 import json
@@ -7,52 +7,59 @@ from contextlib import suppress
 
 from served import problem
 
-from capr.serve.desk import Desk
+from capr.serve.database import ServerDatabase
 from capr.serve.problems import ProblemError
-from capr.train.pairs import Pairs
+from capr.supervise.pairs import TrainingPairs
 
 
-def judge(client, document, answers, begin=0, end=10, **asked):
-    body = {"document": document, "begin": begin, "end": end, "answers": answers, **(asked or {"query": "lasix dose"})}
+def judge(client, document, answers, begin=0, end=10, **query):
+    body = {"document": document, "begin": begin, "end": end, "answers": answers, **(query or {"query": "lasix dose"})}
     return client.post("/api/feedback", json=body)
 
 
-def exported(client, tmp_path):
+def export_pairs(client, tmp_path):
     reply = client.get("/api/feedback/export")
     assert reply.headers["content-disposition"] == 'attachment; filename="feedback.pairs.gz"'
     file = tmp_path / "feedback.pairs.gz"
     file.write_bytes(reply.content)
-    return Pairs.load(file)
+    return TrainingPairs.load(file)
 
 
-def test_feedback_is_kept_and_the_last_word_counts(client, folder):
+def test_a_later_judgement_replaces_the_earlier_one(client, state):
     assert judge(client, "a2", True).status_code == 201
     assert judge(client, "a2", False).json() == {"answers": False}
-    (kept,) = Desk(folder).judgements()
-    assert (kept.query, kept.document, kept.begin, kept.end, kept.answers) == ("lasix dose", "a2", 0, 10, 0)
+    (judgement,) = ServerDatabase(state.database).judgements()
+    assert (judgement.query, judgement.document, judgement.begin, judgement.end, judgement.answers) == (
+        "lasix dose",
+        "a2",
+        0,
+        10,
+        0,
+    )
     judge(client, "a2", None)
-    assert Desk(folder).judgements() == []
+    assert ServerDatabase(state.database).judgements() == []
 
 
-def test_ones_own_judgements_of_a_query_come_back(client, tokens, trail):
+def test_callers_list_their_own_judgements_of_a_query(client, tokens, trail):
     anna, bert = (client.with_token(tokens(name=name)) for name in ("anna", "bert"))
     for document, answers in (("a1", True), ("a2", False), ("b1", True)):
         judge(anna, document, answers)
     judge(anna, "a1", True, query="gout")
     judge(anna, "b1", None)
-    given = anna.post("/api/feedback/given", json={"query": "lasix dose"}).json()["given"]
-    assert sorted((one["document"], one["begin"], one["end"], one["answers"]) for one in given) == [
-        ("a1", 0, 10, True), ("a2", 0, 10, False)
-    ]  # fmt: skip
+    judgements = anna.post("/api/feedback/own", json={"query": "lasix dose"}).json()["judgements"]
+    assert sorted((row["document"], row["begin"], row["end"], row["answers"]) for row in judgements) == [
+        ("a1", 0, 10, True),
+        ("a2", 0, 10, False),
+    ]
     assert (trail()[-1]["query"], set(trail()[-1]["documents"])) == ({"query": "lasix dose"}, {"a1", "a2"})
-    assert bert.post("/api/feedback/given", json={"query": "lasix dose"}).json() == {"given": []}
+    assert bert.post("/api/feedback/own", json={"query": "lasix dose"}).json() == {"judgements": []}
     client.server.library.remove("a1")
-    given = anna.post("/api/feedback/given", json={"query": "lasix dose"}).json()["given"]
-    assert [one["document"] for one in given] == ["a2"]
-    problem(anna.post("/api/feedback/given", json={}), 422)
+    judgements = anna.post("/api/feedback/own", json={"query": "lasix dose"}).json()["judgements"]
+    assert [row["document"] for row in judgements] == ["a2"]
+    problem(anna.post("/api/feedback/own", json={}), 422)
 
 
-def test_feedback_on_nothing(client):
+def test_feedback_on_a_missing_document_span_or_query_is_rejected(client):
     problem(judge(client, "none", True), 404)
     problem(judge(client, "a2", True, end=10_000), 422)
     problem(judge(client, "a2", True, begin=5, end=5), 422)
@@ -60,47 +67,47 @@ def test_feedback_on_nothing(client):
     problem(client.post("/api/feedback", json={"query": "x", "document": "a2", "begin": 0, "end": 4}), 422)
 
 
-def test_feedback_of_one_token_is_limited(serve, tokens, folder):
+def test_feedback_of_one_token_is_limited(serve, tokens, state):
     client = serve(feedback=2)
-    one, other = (client.with_token(tokens(name=name)) for name in "ab")
-    assert judge(one, "a2", True, query="first").status_code == 201
-    assert judge(one, "a2", True, query="second").status_code == 201
-    reply = judge(one, "a2", True, query="third")
-    told = problem(reply, 409)
-    assert "2 judgements of this token" in told["detail"]
-    assert "answers: null" in told["fix"]
-    assert "--feedback" in told["fix"]
+    first, second = (client.with_token(tokens(name=name)) for name in "ab")
+    assert judge(first, "a2", True, query="first").status_code == 201
+    assert judge(first, "a2", True, query="second").status_code == 201
+    reply = judge(first, "a2", True, query="third")
+    error = problem(reply, 409)
+    assert "already has 2 judgements" in error["detail"]
+    assert "answers: null" in error["fix"]
+    assert "--feedback" in error["fix"]
     assert "retry-after" not in reply.headers  # waiting does not help
-    assert judge(other, "a2", True, query="third").status_code == 201
-    assert judge(one, "a2", False, query="first").status_code == 201  # the last word still counts
-    judge(one, "a2", None, query="second")
-    assert judge(one, "a2", True, query="third").status_code == 201
-    kept = [(one.query, one.answers) for one in Desk(folder).judgements()]
-    assert sorted(kept) == [("first", 0), ("third", 1), ("third", 1)]
+    assert judge(second, "a2", True, query="third").status_code == 201
+    assert judge(first, "a2", False, query="first").status_code == 201  # a replacement is always possible
+    judge(first, "a2", None, query="second")
+    assert judge(first, "a2", True, query="third").status_code == 201
+    stored = [(judgement.query, judgement.answers) for judgement in ServerDatabase(state.database).judgements()]
+    assert sorted(stored) == [("first", 0), ("third", 1), ("third", 1)]
 
 
-def test_feedback_at_the_same_time_keeps_to_the_limit(folder):
-    desk = Desk(folder)
+def test_concurrent_feedback_stays_within_the_limit(state):
+    database = ServerDatabase(state.database)
 
-    def say(i):
+    def judge_one(i):
         with suppress(ProblemError):
-            desk.judge("a", {"query": f"q{i}"}, ("a2", 0, 10), True, most=5)
+            database.judge("a", {"query": f"q{i}"}, ("a2", 0, 10), True, limit=5)
 
     with ThreadPoolExecutor(8) as threads:
-        list(threads.map(say, range(40)))
-    assert len(desk.judgements()) == 5
+        list(threads.map(judge_one, range(40)))
+    assert len(database.judgements()) == 5
 
 
 def test_pairs_to_train_with(client, tmp_path):
     hits = client.hits("lasix", k=3)
-    places = {hit["document"]: {"begin": hit["begin"], "end": hit["end"]} for hit in hits}
-    judge(client, "a2", True, **places["a2"])
-    judge(client, "b1", False, **places["b1"])
-    judge(client, "c1", False, **places["c1"])
-    judge(client, "b1", True, **places["b1"], entity="prednisone", aspect="plan")
-    judge(client, "c1", True, **places["c1"], entity="edema")
+    spans = {hit["document"]: {"begin": hit["begin"], "end": hit["end"]} for hit in hits}
+    judge(client, "a2", True, **spans["a2"])
+    judge(client, "b1", False, **spans["b1"])
+    judge(client, "c1", False, **spans["c1"])
+    judge(client, "b1", True, **spans["b1"], entity="prednisone", aspect="plan")
+    judge(client, "c1", True, **spans["c1"], entity="edema")
     judge(client, "a1", False, query="nothing answers this")
-    pairs = exported(client, tmp_path)
+    pairs = export_pairs(client, tmp_path)
     texts = {text.document: text for text in pairs.passages}
     assert texts.keys() == {"a2", "b1", "c1"}
     assert texts["a2"].text == "PLAN: Lasix 40 mg daily."
@@ -116,19 +123,19 @@ def test_pairs_to_train_with(client, tmp_path):
     assert entity.questions == ("edema",)
 
 
-def test_several_passages_answer(client, tmp_path):
+def test_a_query_with_several_answering_passages(client, tmp_path):
     for document in ("a2", "c1"):
         judge(client, document, True)
-    pairs = exported(client, tmp_path)
+    pairs = export_pairs(client, tmp_path)
     assert len(pairs.draws) == 2
     assert pairs.answering(pairs.draws[0]) == {0, 1}
 
 
-def test_what_was_removed_is_left_out(client, tmp_path):
+def test_removed_documents_are_not_exported(client, tmp_path):
     judge(client, "a2", True)
     judge(client, "c1", True)
     client.delete("/api/documents/c1")
-    assert [text.document for text in exported(client, tmp_path).passages] == ["a2"]
+    assert [text.document for text in export_pairs(client, tmp_path).passages] == ["a2"]
 
 
 def test_the_file_is_json_lines(client):

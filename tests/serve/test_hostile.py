@@ -1,4 +1,4 @@
-"""Hostile ids, texts, filters and headers are refused, or shown as text."""
+"""Hostile ids, texts, filters and headers are rejected, or returned as text."""
 
 import json
 import urllib.parse
@@ -6,13 +6,28 @@ import urllib.parse
 import pytest
 from served import DOCUMENTS, problem
 
-from capr.serve.gate import POLICY
+from capr.serve.middleware import POLICY
 from capr.serve.routes.page import FOLDER
 
 IDS = [
-    "../../etc/passwd", "..", "....//....//etc/passwd", "/etc/passwd", "..\\..\\windows\\win.ini", "a1\x00", "%2e%2e", "a1/../b1",
-    "library.db", "' OR 1=1 --", "a1'; DROP TABLE document; --", "<script>alert(1)</script>", "\u202e", "💥" * 50, "x" * 1000, "*", "NULL",
-]  # fmt: skip
+    "../../etc/passwd",
+    "..",
+    "....//....//etc/passwd",
+    "/etc/passwd",
+    "..\\..\\windows\\win.ini",
+    "a1\x00",
+    "%2e%2e",
+    "a1/../b1",
+    "library.db",
+    "' OR 1=1 --",
+    "a1'; DROP TABLE document; --",
+    "<script>alert(1)</script>",
+    "\u202e",
+    "💥" * 50,
+    "x" * 1000,
+    "*",
+    "NULL",
+]
 
 
 @pytest.mark.parametrize("id", IDS)
@@ -29,10 +44,20 @@ def test_ids(client, id):
 
 @pytest.mark.parametrize(
     "path",
-    ["/page/../application.py", "/page/%2e%2e/application.py", "/page/..%2fapplication.py", "/page//etc/passwd", "/page/",
-     "/page/index.html/", "/page/%00", "/page/index.html%00.js", "/tokens.json", "/api/../tokens.json"],
-)  # fmt: skip
-def test_paths_lead_nowhere(client, path):
+    [
+        "/page/../application.py",
+        "/page/%2e%2e/application.py",
+        "/page/..%2fapplication.py",
+        "/page//etc/passwd",
+        "/page/",
+        "/page/index.html/",
+        "/page/%00",
+        "/page/index.html%00.js",
+        "/tokens.json",
+        "/api/../tokens.json",
+    ],
+)
+def test_paths_do_not_leave_the_folder_of_the_page(client, path):
     reply = client.get(path)
     assert reply.status_code == 404, reply.text[:100]
     assert "import" not in reply.text
@@ -41,11 +66,23 @@ def test_paths_lead_nowhere(client, path):
 @pytest.mark.parametrize(
     "filters",
     [
-        {"patient": "' OR '1'='1"}, {"patient": '"; DROP TABLE document; --'}, {"x' OR 1=1 --": "y"}, {"patient": "A' UNION SELECT * FROM meta"},
-        {"#day": "2024-03-05"}, {"#document": "a1"}, {"": "x"}, {"patient": ""}, {"patient": "@/etc/passwd"}, {"document": "@/etc/passwd"},
-        {"patient": "*" * 500}, {"date": "'; --"}, {"patient": []}, {"patient": ["\x00"]}, {"\u0000": "x"},
+        {"patient": "' OR '1'='1"},
+        {"patient": '"; DROP TABLE document; --'},
+        {"x' OR 1=1 --": "y"},
+        {"patient": "A' UNION SELECT * FROM meta"},
+        {"#day": "2024-03-05"},
+        {"#document": "a1"},
+        {"": "x"},
+        {"patient": ""},
+        {"patient": "@/etc/passwd"},
+        {"document": "@/etc/passwd"},
+        {"patient": "*" * 500},
+        {"date": "'; --"},
+        {"patient": []},
+        {"patient": ["\x00"]},
+        {"\u0000": "x"},
     ],
-)  # fmt: skip
+)
 def test_filters(client, filters):
     reply = client.post("/api/search", json={"query": "lasix", "filters": filters})
     assert reply.status_code in (200, 422)
@@ -57,7 +94,7 @@ def test_filters(client, filters):
     assert client.get("/api/stats").json()["documents"] == 6
 
 
-def test_a_query_names_no_file(client):
+def test_a_query_cannot_read_a_file(client):
     for query in ("patient:@/etc/passwd lasix", "document:@/etc/hosts", 'type:"@/etc/passwd" gout'):
         assert "root:" not in json.dumps(client.search(query))
         assert "localhost" not in json.dumps(client.search(query))
@@ -67,11 +104,11 @@ def test_a_query_names_no_file(client):
     "query",
     ['"', '""', "+", "-", "a:b:c", "AND OR NOT", "(", "\\", "*", "~", "^2", "\x00", "'" * 100, ":" * 100, "(((" * 300],
 )
-def test_queries_that_mean_nothing(client, query):
+def test_queries_without_meaning(client, query):
     assert client.post("/api/search", json={"query": query}).status_code in (200, 422)
 
 
-def test_script_is_text(client):
+def test_scripts_are_returned_as_text(client):
     (article,) = [document for document in DOCUMENTS if document.id == "x"]
     reply = client.get("/api/documents/x")
     assert reply.json()["text"] == article.text
@@ -79,8 +116,8 @@ def test_script_is_text(client):
     assert reply.headers["content-type"] == "application/json"
     hit = client.hits("gout article")[0]
     assert hit["text"] == article.text
-    problem_of_script = client.get("/api/documents/%3Cscript%3Ealert(1)%3C%2Fscript%3E")
-    assert problem_of_script.headers["content-type"] == "application/problem+json"
+    reply_to_script = client.get("/api/documents/%3Cscript%3Ealert(1)%3C%2Fscript%3E")
+    assert reply_to_script.headers["content-type"] == "application/problem+json"
 
 
 def test_headers_keep_browsers_safe(client):
@@ -109,20 +146,20 @@ def test_the_page(client):
     assert client.get(f"/page/{style}").headers["content-type"] == "text/css; charset=utf-8"
 
 
-def test_messages_tell_no_folder_of_this_machine(client, folder):
-    with_folder = [
+def test_messages_contain_no_folder_of_the_server(client, folder):
+    replies = [
         client.post("/api/search", json={"query": "x", "mode": "dense"}),
         client.post("/api/search", json={"query": "x", "mode": "cdv"}),
         client.post("/api/search", json={"query": "lasix"}),
         client.get("/api/stats"),
         client.get("/api/me"),
     ]
-    for reply in with_folder:
+    for reply in replies:
         assert str(folder) not in reply.text
         assert str(folder.parent) not in reply.text
 
 
 @pytest.mark.parametrize("headers", [{"content-type": "text/html"}, {"content-type": "application/xml"}, {}])
-def test_bodies_of_another_kind(client, headers):
+def test_bodies_of_other_content_types(client, headers):
     reply = client.post("/api/search", content=b"<query>lasix</query>", headers=headers)
     problem(reply, 422)

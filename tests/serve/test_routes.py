@@ -1,4 +1,4 @@
-"""Each route gives what the library gives."""
+"""Each route returns what the library returns."""
 
 import csv
 import gzip
@@ -11,25 +11,26 @@ from served import DOCUMENTS, problem, wait
 
 from capr.annotate import Query
 from capr.search import Library
+from capr.serve import routes
 from capr.serve.metrics import Metrics
 
 TEXTS = {document.id: document.text for document in DOCUMENTS}
 
 
-def test_searching_is_what_the_library_finds(client, folder):
+def test_a_search_returns_the_results_of_the_library(client, folder):
     with Library(folder, encoder="none", ranker="none") as library:
-        for asked, body in [
+        for query, body in [
             (Query("lasix daily"), {"query": "lasix daily"}),
             (Query(entity="asthma", aspect="family history"), {"entity": "asthma", "aspect": "family history"}),
         ]:
-            expected = json.loads(json.dumps(library.search(asked, 3).as_json()))
-            found = client.search(**body, k=3)
-            assert found.pop("took") >= 0
-            assert found == expected
-            assert found["hits"]
+            expected = json.loads(json.dumps(library.search(query, 3).as_json()))
+            results = client.search(**body, k=3)
+            assert results.pop("took") >= 0
+            assert results == expected
+            assert results["hits"]
 
 
-def test_hits_are_exact(client):
+def test_offsets_of_hits_are_exact(client):
     for hit in client.hits("asthma gout lasix plan", neighbours=1):
         text = TEXTS[hit["document"]]
         assert hit["text"] == text[hit["begin"] : hit["end"]]
@@ -43,7 +44,7 @@ def test_hits_are_exact(client):
 
 def test_the_cue_of_a_negated_mention(client):
     (hit,) = client.hits("gout", filters={"patient": "A"})
-    (gout,) = [one for one in hit["mentions"] if one["text"] == "gout"]
+    (gout,) = [mention for mention in hit["mentions"] if mention["text"] == "gout"]
     assert gout["negated"]
     assert gout["cues"]["negated"]["text"] == "No"
     assert client.documents_of("gout", filters={"patient": "A"}, without=["negated"]) == []
@@ -65,55 +66,60 @@ def test_asking(client):
     assert answers["found"]
     (best, *_) = answers["answers"]
     assert (best["document"], best["text"]) == ("a2", TEXTS["a2"][best["begin"] : best["end"]])
-    of_one = client.post("/api/ask", json={"question": "40 mg?", "document": "b1"}).json()
-    assert not of_one["found"]
+    other = client.post("/api/ask", json={"question": "40 mg?", "document": "b1"}).json()
+    assert not other["found"]
 
 
 def test_asking_without_a_reader(folder, serve):
-    told = problem(serve(reader="none").post("/api/ask", json={"question": "dose?"}), 503)
-    assert "reader" in told["detail"]
+    error = problem(serve(reader="none").post("/api/ask", json={"question": "dose?"}), 503)
+    assert "reader" in error["detail"]
 
 
 def test_the_list_of_documents(client):
-    found = client.get("/api/documents?limit=2&offset=1").json()
-    assert [one["id"] for one in found["documents"]] == ["a2", "b1"]
-    assert found["total"] == 6
-    assert "text" not in found["documents"][0]
+    reply = client.get("/api/documents?limit=2&offset=1").json()
+    assert [row["id"] for row in reply["documents"]] == ["a2", "b1"]
+    assert reply["total"] == 6
+    assert "text" not in reply["documents"][0]
     assert client.get("/api/documents?patient=A&type=Note").json()["documents"][0]["id"] == "a2"
     assert client.get("/api/documents?patient=A&patient=C").json()["total"] == 3
 
 
-def test_documents_that_have_a_section_are_as_many_as_are_counted(client):
+def test_facets_count_the_listed_documents_of_an_aspect(client):
     for aspect in ("plan", "Family History", "allergies"):
-        found = client.get("/api/documents", params={"aspect": aspect}).json()
-        counted = client.post("/api/facets", json={"filters": {"aspect": aspect}}).json()
-        assert found["total"] == len(found["documents"]) == counted["documents"]
-    found = client.get("/api/documents?aspect=plan&patient=A").json()
-    assert [one["id"] for one in found["documents"]] == ["a1", "a2"]
+        reply = client.get("/api/documents", params={"aspect": aspect}).json()
+        facets = client.post("/api/facets", json={"filters": {"aspect": aspect}}).json()
+        assert reply["total"] == len(reply["documents"]) == facets["documents"]
+    reply = client.get("/api/documents?aspect=plan&patient=A").json()
+    assert [row["id"] for row in reply["documents"]] == ["a1", "a2"]
 
 
 @pytest.mark.parametrize(
     ("path", "name"),
-    [("/api/documents?section=plan", "section"), ("/api/documents?patient=A&ward=Seven", "ward"),
-     ("/api/patients?type=Note", "type"), ("/api/documents/a1?patient=B", "patient"), ("/api/stats?patient=A", "patient")],
-)  # fmt: skip
-def test_a_filter_that_is_not_known_is_not_dropped(client, path, name):
-    told = problem(client.get(path), 422)
-    assert [one["field"] for one in told["errors"]] == [f"query.{name}"]
-    assert "not known here" in told["detail"]
+    [
+        ("/api/documents?section=plan", "section"),
+        ("/api/documents?patient=A&ward=Seven", "ward"),
+        ("/api/patients?type=Note", "type"),
+        ("/api/documents/a1?patient=B", "patient"),
+        ("/api/stats?patient=A", "patient"),
+    ],
+)
+def test_an_unknown_filter_is_rejected(client, path, name):
+    error = problem(client.get(path), 422)
+    assert [field["field"] for field in error["errors"]] == [f"query.{name}"]
+    assert "unknown parameter" in error["detail"]
 
 
 def test_a_document(client):
-    found = client.get("/api/documents/a1").json()
-    text = found["text"]
+    reply = client.get("/api/documents/a1").json()
+    text = reply["text"]
     assert text == TEXTS["a1"]
-    assert [text[s["begin"] : s["end"]].split(":")[0] for s in found["sections"]] == ["FAMILY HISTORY", "PLAN"]
-    assert [one["index"] for one in found["passages"]] == [0, 1]
-    assert [text[begin:end] for begin, end in found["sentences"]][-1].startswith("PLAN: Start aspirin")
-    father = next(one for one in found["mentions"] if one["text"] == "asthma")
-    assert father["family"]
-    assert father["cues"]["family"]
-    for mention in found["mentions"]:
+    assert [text[s["begin"] : s["end"]].split(":")[0] for s in reply["sections"]] == ["FAMILY HISTORY", "PLAN"]
+    assert [passage["index"] for passage in reply["passages"]] == [0, 1]
+    assert [text[begin:end] for begin, end in reply["sentences"]][-1].startswith("PLAN: Start aspirin")
+    asthma = next(mention for mention in reply["mentions"] if mention["text"] == "asthma")
+    assert asthma["family"]
+    assert asthma["cues"]["family"]
+    for mention in reply["mentions"]:
         assert mention["text"] == text[mention["begin"] : mention["end"]]
 
 
@@ -126,63 +132,63 @@ def test_an_id_may_have_any_character(client, address):
 
 
 def test_a_passage(client):
-    found = client.get("/api/documents/a1/passages/1").json()
-    assert (found["index"], found["passages"], found["headings"], found["aspect"]) == (1, 2, ["PLAN"], "plan")
-    assert found["text"] == TEXTS["a1"][found["begin"] : found["end"]]
-    assert "aspirin" in [mention["text"] for mention in found["mentions"]]
+    reply = client.get("/api/documents/a1/passages/1").json()
+    assert (reply["index"], reply["passages"], reply["headings"], reply["aspect"]) == (1, 2, ["PLAN"], "plan")
+    assert reply["text"] == TEXTS["a1"][reply["begin"] : reply["end"]]
+    assert "aspirin" in [mention["text"] for mention in reply["mentions"]]
     problem(client.get("/api/documents/a1/passages/2"), 404)
     problem(client.get("/api/documents/a1/passages/-1"), 422)
 
 
 def test_scores_of_sentences(client):
-    found = client.post("/api/documents/a1/scores", json={"entity": "asthma", "aspect": "family history"}).json()
-    assert found["by"] == "words"
-    best = max(found["sentences"], key=lambda one: one["both"])
+    reply = client.post("/api/documents/a1/scores", json={"entity": "asthma", "aspect": "family history"}).json()
+    assert reply["by"] == "words"
+    best = max(reply["sentences"], key=lambda sentence: sentence["both"])
     assert "asthma" in TEXTS["a1"][best["begin"] : best["end"]]
-    assert [one["heading"] for one in found["headings"]] == ["FAMILY HISTORY", "PLAN"]
+    assert [heading["heading"] for heading in reply["headings"]] == ["FAMILY HISTORY", "PLAN"]
 
 
 def test_facets(client):
-    found = client.post("/api/facets", json={"filters": {"patient": "A"}}).json()
-    assert found["documents"] == 2
-    assert found["type"] == [{"value": "Letter", "count": 1}, {"value": "Note", "count": 1}]
-    assert {one["value"]: one["count"] for one in found["patient"]} == {"A": 2, "B": 2, "C": 1}
-    assert found["dates"] == [{"month": "2023-01", "count": 1}, {"month": "2024-03", "count": 1}]
-    assert found["more"] == {"patient": 0, "type": 0, "source": 0, "aspect": 0}
+    reply = client.post("/api/facets", json={"filters": {"patient": "A"}}).json()
+    assert reply["documents"] == 2
+    assert reply["type"] == [{"value": "Letter", "count": 1}, {"value": "Note", "count": 1}]
+    assert {row["value"]: row["count"] for row in reply["patient"]} == {"A": 2, "B": 2, "C": 1}
+    assert reply["dates"] == [{"month": "2023-01", "count": 1}, {"month": "2024-03", "count": 1}]
+    assert reply["more"] == {"patient": 0, "type": 0, "source": 0, "aspect": 0}
     assert client.post("/api/facets", json={}).json()["undated"] == 2
 
 
 def test_patients(client):
-    found = client.get("/api/patients").json()
-    assert found["total"] == 3
-    assert found["patients"][0] == {"patient": "A", "documents": 2, "first": "2023-01-01", "last": "2024-03-05"}
-    assert client.get("/api/patients?typed=b").json()["patients"][0]["patient"] == "B"
+    reply = client.get("/api/patients").json()
+    assert reply["total"] == 3
+    assert reply["patients"][0] == {"patient": "A", "documents": 2, "first": "2023-01-01", "last": "2024-03-05"}
+    assert client.get("/api/patients?prefix=b").json()["patients"][0]["patient"] == "B"
     assert client.get("/api/patients?offset=1&limit=1").json()["patients"][0]["patient"] == "B"
 
 
 def test_completion(client):
-    (found,) = client.get("/api/suggest", params={"typed": "hart att"}).json()["suggestions"]
-    assert found["name"] == "heart attack"
-    assert found["concept"]["code"] == "MESH:D009203"
+    (reply,) = client.get("/api/suggest", params={"prefix": "hart att"}).json()["suggestions"]
+    assert reply["name"] == "heart attack"
+    assert reply["concept"]["code"] == "MESH:D009203"
     assert client.get("/api/suggest").json() == {"suggestions": []}
-    (aspect,) = client.get("/api/aspects?typed=fam").json()["aspects"]
+    (aspect,) = client.get("/api/aspects?prefix=fam").json()["aspects"]
     assert (aspect["name"], aspect["documents"]) == ("family history", 1)
     assert client.get("/api/aspects").json()["aspects"][0]["name"] == "plan"
 
 
 def test_stats_and_me(client):
-    found = client.get("/api/stats").json()
-    assert (found["documents"], found["patients"]) == (6, 3)
+    reply = client.get("/api/stats").json()
+    assert (reply["documents"], reply["patients"]) == (6, 3)
     me = client.get("/api/me").json()
     assert (me["name"], me["role"], me["open"], me["restrictions"]) == ("local", "admin", True, {})
     assert me["features"] == {"ask": True, "scores": "words", "deidentified": False}
 
 
 def test_saved_searches(client):
-    made = client.post("/api/saved", json={"name": "Lasix", "address": "query=lasix"})
-    assert made.status_code == 201
-    assert client.get("/api/saved").json()["saved"] == [made.json()]
-    assert client.delete(f"/api/saved/{made.json()['id']}").status_code == 204
+    reply = client.post("/api/saved", json={"name": "Lasix", "address": "query=lasix"})
+    assert reply.status_code == 201
+    assert client.get("/api/saved").json()["saved"] == [reply.json()]
+    assert client.delete(f"/api/saved/{reply.json()['id']}").status_code == 204
     assert client.get("/api/saved").json() == {"saved": []}
     problem(client.delete("/api/saved/none"), 404)
 
@@ -195,11 +201,11 @@ def test_exports(client):
     row = next(row for row in rows if row["document"] == "b1")
     assert row["citation"] == f"Secret visit of B, Letter, B, 2024-03-09, b1 [{row['begin']}, {row['end']})"
     assert row["text"] == TEXTS["b1"][int(row["begin"]) : int(row["end"])]
-    found = client.post("/api/export", json={"query": "lasix", "format": "json", "group": "patient"}).json()
-    assert all(hit["citation"] for hit in found["hits"])
+    reply = client.post("/api/export", json={"query": "lasix", "format": "json", "group": "patient"}).json()
+    assert all(hit["citation"] for hit in reply["hits"])
 
 
-def test_a_cell_is_not_computed(client, folder, serve):
+def test_cells_of_an_export_are_not_formulas(client, folder, serve):
     body = {"documents": [{"id": "=1+1", "text": "=HYPERLINK(1) cachexia"}]}
     job = client.post("/api/documents", json=body).json()["job"]
     assert wait(client, job)["state"] == "done", wait(client, job)
@@ -234,31 +240,38 @@ def test_a_counter_of_millions_is_exact(tmp_path):
 
 @pytest.mark.parametrize(
     ("method", "path", "allowed"),
-    [("PUT", "/api/documents", "GET, POST"), ("POST", "/api/documents/a1", "GET, DELETE"), ("GET", "/api/search", "POST"),
-     ("DELETE", "/health", "GET, HEAD"), ("POST", "/", "GET, HEAD"), ("HEAD", "/api/stats", "GET"),
-     ("POST", "/api/saved/x", "DELETE"), ("FOO", "/api/feedback", "POST")],
-)  # fmt: skip
-def test_what_cannot_be_done_says_what_can(client, method, path, allowed):
+    [
+        ("PUT", "/api/documents", "GET, POST"),
+        ("POST", "/api/documents/a1", "GET, DELETE"),
+        ("GET", "/api/search", "POST"),
+        ("DELETE", "/health", "GET, HEAD"),
+        ("POST", "/", "GET, HEAD"),
+        ("HEAD", "/api/stats", "GET"),
+        ("POST", "/api/saved/x", "DELETE"),
+        ("FOO", "/api/feedback", "POST"),
+    ],
+)
+def test_a_rejected_method_lists_the_allowed_ones(client, method, path, allowed):
     reply = client.request(method, path)
     assert reply.status_code == 405
     assert reply.headers["allow"] == allowed
 
 
-def test_metrics_that_cannot_be_left_for_others_are_told_all_the_same(tmp_path, caplog):
+def test_metrics_work_even_if_they_cannot_be_written_for_other_workers(tmp_path, caplog):
     metrics = Metrics(tmp_path / "gone", {})
     metrics.count("capr_wrong_tokens_total")
     for _ in range(3):
         assert "capr_wrong_tokens_total 1" in metrics.text()
-    assert caplog.text.count("cannot be left") == 1
+    assert caplog.text.count("cannot be written for the others") == 1
 
 
 def test_every_route_is_in_the_documentation(client):
-    page = (Path(__file__).parents[2] / "docs" / "serving.md").read_text("utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "http.md").read_text("utf-8")
     for path in client.get("/api/openapi.json").json()["paths"]:
-        assert path in page
+        assert path in page, f"docs/reference/http.md does not name {path}"
 
 
-def test_the_description_has_examples(client):
+def test_the_openapi_document_has_examples(client):
     document = client.get("/api/openapi.json").json()
     assert document["info"]["title"] == "capr"
     operations = [(p, m, o) for p, methods in document["paths"].items() for m, o in methods.items()]
@@ -274,15 +287,15 @@ def test_the_description_has_examples(client):
             assert operation["security"]
     bodies = document["components"]["schemas"]
     assert all(
-        bodies[name]["examples"] for name in ("SearchBody", "AskBody", "FacetsBody", "SavedBody", "FeedbackBody")
+        bodies[name]["examples"] for name in ("SearchBody", "AskBody", "FacetsBody", "SavedSearchBody", "FeedbackBody")
     )
 
 
-def test_every_reference_of_the_description_leads_somewhere(client):
+def test_every_reference_of_the_openapi_document_exists(client):
     document = client.get("/api/openapi.json").json()
-    found = list(references(document))
-    assert "#/components/schemas/SearchBody" in found
-    for reference in found:
+    paths = list(references(document))
+    assert "#/components/schemas/SearchBody" in paths
+    for reference in paths:
         target = document
         for name in reference.removeprefix("#/").split("/"):
             target = target[name]
@@ -299,31 +312,57 @@ def references(part):
             yield from references(value)
 
 
-def test_the_example_of_a_problem_is_about_it(client):
+def test_each_problem_has_an_example_of_its_own(client):
     examples = {}
     for methods in client.get("/api/openapi.json").json()["paths"].values():
         for operation in methods.values():
             for status, reply in operation["responses"].items():
                 if "application/problem+json" in reply.get("content", {}):
                     examples[int(status)] = reply["content"]["application/problem+json"]["example"]
-    assert {status: one["status"] for status, one in examples.items()} == {status: status for status in examples}
-    assert {status: one["title"] for status, one in examples.items()} == {
-        401: "Unauthorized", 403: "Forbidden", 404: "Not Found", 408: "Request Timeout", 409: "Conflict",
-        413: "Content Too Large", 422: "Unprocessable Content", 429: "Too Many Requests", 503: "Service Unavailable",
-    }  # fmt: skip
-    assert len({one["type"] for one in examples.values()}) == len({one["detail"] for one in examples.values()}) == 9
+    assert {status: example["status"] for status, example in examples.items()} == {
+        status: status for status in examples
+    }
+    assert {status: example["title"] for status, example in examples.items()} == {
+        401: "Unauthorized",
+        403: "Forbidden",
+        404: "Not Found",
+        408: "Request Timeout",
+        409: "Conflict",
+        413: "Content Too Large",
+        422: "Unprocessable Content",
+        429: "Too Many Requests",
+        503: "Service Unavailable",
+    }
+    assert (
+        len({example["type"] for example in examples.values()})
+        == len({example["detail"] for example in examples.values()})
+        == 9
+    )
 
 
-def test_the_examples_of_exports_are_what_they_look_like(client):
+def test_the_examples_of_exports_have_the_fields_of_real_files(client):
     paths = client.get("/api/openapi.json").json()["paths"]
     files = paths["/api/export"]["post"]["responses"]["200"]["content"]
-    mine = client.post("/api/export", json={"query": "lasix"}).content.decode("utf-8-sig")
-    assert files["text/csv"]["example"].split("\r\n")[0] == mine.split("\r\n")[0]
-    mine = client.post("/api/export", json={"query": "lasix", "format": "json"}).json()
-    assert files["application/json"]["example"].keys() == mine.keys()
+    export = client.post("/api/export", json={"query": "lasix"}).content.decode("utf-8-sig")
+    assert files["text/csv"]["example"].split("\r\n")[0] == export.split("\r\n")[0]
+    export = client.post("/api/export", json={"query": "lasix", "format": "json"}).json()
+    assert files["application/json"]["example"].keys() == export.keys()
     client.post("/api/feedback", json={"query": "lasix", "document": "a2", "begin": 0, "end": 24, "answers": True})
-    mine = gzip.decompress(client.get("/api/feedback/export").content).decode().splitlines()
-    theirs = paths["/api/feedback/export"]["get"]["responses"]["200"]["content"]["application/gzip"]["example"]
-    for line, example in zip(mine, theirs.splitlines(), strict=True):
-        ((kind, one),), ((as_kind, other),) = json.loads(line).items(), json.loads(example).items()
-        assert (kind, one.keys()) == (as_kind, other.keys())
+    export = gzip.decompress(client.get("/api/feedback/export").content).decode().splitlines()
+    examples = paths["/api/feedback/export"]["get"]["responses"]["200"]["content"]["application/gzip"]["example"]
+    for line, example in zip(export, examples.splitlines(), strict=True):
+        ((kind, record),), ((example_kind, example_record),) = json.loads(line).items(), json.loads(example).items()
+        assert (kind, record.keys()) == (example_kind, example_record.keys())
+
+
+def test_every_file_of_routes_is_registered():
+    modules = {path.stem for path in Path(routes.__file__).parent.glob("*.py")} - {"__init__"}
+    registered = [name for name, _ in routes.ROUTES]
+    assert sorted(registered) == sorted(modules)
+
+
+def test_only_addresses_under_api_have_problems_in_the_openapi_document(client):
+    paths = client.get("/api/openapi.json").json()["paths"]
+    assert {path for path in paths if not path.startswith("/api/")} == {"/health", "/ready", "/metrics"}
+    assert "401" in paths["/api/search"]["post"]["responses"]
+    assert "401" not in paths["/health"]["get"]["responses"]

@@ -1,6 +1,6 @@
-"""Requests made from the OpenAPI document, sensible and not: nothing is an error of the server.
+"""Valid and invalid requests from the OpenAPI document: none causes an error of the server.
 
-CAPR_REQUESTS says how many there are in all; `make test-api` makes some thousands.
+CAPR_REQUESTS is the total number of requests; `make test-api` sends some thousands.
 """
 
 import os
@@ -13,65 +13,71 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 REQUESTS = int(os.environ.get("CAPR_REQUESTS", "240"))
-THOROUGH = "CAPR_REQUESTS" in os.environ  # others each time
+THOROUGH = "CAPR_REQUESTS" in os.environ  # different requests in each run
 
 
 @pytest.fixture
-def asked(serve):
-    """A server that takes requests from everybody at any rate, and how many it has had."""
+def target(serve):
+    """Return a client of a server without limits, which counts the statuses of replies."""
     client = serve(rate=0, body_seconds=5.0)
     client.statuses = Counter()
     return client
 
 
-def test_no_request_is_an_error_of_the_server(asked):
-    document = asked.get("/api/openapi.json").json()
+def test_no_request_is_an_error_of_the_server(target):
+    document = target.get("/api/openapi.json").json()
     schema = schemathesis.openapi.from_dict(document)
-    operations = [found.ok() for found in schema.get_all_operations()]
+    operations = [operation.ok() for operation in schema.get_all_operations()]
     assert len(operations) >= 24
-    each = max(3, REQUESTS // len(operations) + 1)  # of each kind; some have no more than one
+    per_mode = max(3, REQUESTS // len(operations) + 1)  # some operations allow only one
 
     for operation in operations:
         for mode in (schemathesis.GenerationMode.POSITIVE, schemathesis.GenerationMode.NEGATIVE):
 
             @settings(
-                max_examples=each, deadline=None, database=None, phases=[Phase.generate],
+                max_examples=per_mode,
+                deadline=None,
+                database=None,
+                phases=[Phase.generate],
                 derandomize=not THOROUGH,
                 suppress_health_check=list(HealthCheck),
-            )  # fmt: skip
+            )
             @given(case=operation.as_strategy(generation_mode=mode))
-            def ask(case):
-                send(asked, case)
+            def send_case(case):
+                send(target, case)
 
             try:
-                ask()
+                send_case()
             except Exception as error:
                 if "Unsatisfiable" not in type(error).__name__:
                     raise
-    total = sum(asked.statuses.values())
-    print(f"\n{total} requests: {dict(asked.statuses)}")
+    total = sum(target.statuses.values())
+    print(f"\n{total} requests: {dict(target.statuses)}")
     assert total >= REQUESTS
-    assert not [status for status in asked.statuses if status >= 500 and status != 503]
-    assert asked.statuses[503] == 0
+    assert not [status for status in target.statuses if status >= 500 and status != 503]
+    assert target.statuses[503] == 0
 
 
 def send(client, case):
-    """Sends what schemathesis has made, whatever it is."""
+    """Send a request of schemathesis, and check that the server handles it."""
     kwargs = case.as_transport_kwargs(base_url="http://127.0.0.1")
     body = {name: kwargs[name] for name in ("json", "data", "files") if kwargs.get(name) is not None}
     if isinstance(body.get("data"), bytes | str):
         body["content"] = body.pop("data")
-    if isinstance(body.get("files"), list):  # values of a form are texts
+    if isinstance(body.get("files"), list):  # httpx accepts only bytes and texts in a form
         body["files"] = [
-            (name, tuple(one if isinstance(one, bytes | str | None) else str(one) for one in file))
+            (name, tuple(part if isinstance(part, bytes | str | None) else str(part) for part in file))
             for name, file in body["files"]
         ]
     try:
         reply = client.request(
-            kwargs["method"], kwargs["url"], params=kwargs.get("params"), headers=clean(kwargs.get("headers") or {}),
+            kwargs["method"],
+            kwargs["url"],
+            params=kwargs.get("params"),
+            headers=safe_headers(kwargs.get("headers") or {}),
             **body,
-        )  # fmt: skip
-    except (UnicodeError, ValueError, TypeError):  # no client could send it
+        )
+    except (UnicodeError, ValueError, TypeError):  # no client can send this request
         return
     client.statuses[reply.status_code] += 1
     assert reply.status_code < 500, (kwargs["method"], kwargs["url"], body, reply.text)
@@ -80,8 +86,8 @@ def send(client, case):
         assert reply.json()["fix"]
 
 
-def clean(headers):
-    """Headers that can be sent; Host and Origin stay those of the client."""
+def safe_headers(headers):
+    """Return headers without those that the client sets itself."""
     return {name: value for name, value in headers.items() if name.lower() not in ("host", "origin", "authorization")}
 
 
@@ -91,7 +97,7 @@ def clean(headers):
     method=st.sampled_from(["GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "HEAD", "TRACE", "FOO"]),
     body=st.binary(max_size=50),
 )
-def test_any_path_and_method(asked, path, method, body):
+def test_any_path_and_method(target, path, method, body):
     for begin in ("/", "/api/", "/page/", "/api/documents/"):
-        reply = asked.request(method, begin + quote(path, safe="/"), content=body)
+        reply = target.request(method, begin + quote(path, safe="/"), content=body)
         assert reply.status_code < 500, (method, begin + path, reply.text)

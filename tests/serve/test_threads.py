@@ -1,4 +1,4 @@
-"""Many requests at once give what they give one after the other, while documents come and go."""
+"""Concurrent requests return the same results as sequential ones, even while documents change."""
 
 import json
 import sys
@@ -34,7 +34,7 @@ QUERIES = [
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """The samples, found by words and by vectors of a tiny encoder."""
+    """Return a library of the samples with the vectors of a tiny encoder, and its models."""
     folder = tmp_path_factory.mktemp("threads")
     encoder, ranker = encoder_folder(folder / "encoder", pooling="mean"), ranker_folder(folder / "ranker")
     with Library(folder / "library", encoder=encoder, ranker=ranker) as library:
@@ -42,7 +42,7 @@ def folder(tmp_path_factory):
     return folder
 
 
-def opened(folder):
+def open_library(folder):
     return Library(folder / "library", ranker=folder / "ranker")
 
 
@@ -50,63 +50,63 @@ def as_text(results):
     return json.dumps(results.as_json(), sort_keys=True)
 
 
-def asked(library, body):
+def search(library, body):
     body = dict(body)
     query = Query(body.pop("query", ""), body.pop("entity", ""), body.pop("aspect", ""))
     filters = {**body.pop("filters", {}), "without": body.pop("without", [])}
     return as_text(library.search(query, body.pop("k", 10), filters=filters, **body))
 
 
-def test_searches_at_once_find_what_they_find_alone(folder):
-    with opened(folder) as library:
+def test_concurrent_searches_return_the_same_results(folder):
+    with open_library(folder) as library:
         parts = [library, library.within({"patient": ["p01", "p02", "p03"]}), library.within({"source": "articles"})]
-        work = [(place, body) for place in range(len(parts)) for body in QUERIES] * 4
-        alone = {(place, json.dumps(body)): asked(parts[place], body) for place, body in work}
-    with opened(folder) as library, ThreadPoolExecutor(8) as threads:  # nothing is loaded yet
+        work = [(part, body) for part in range(len(parts)) for body in QUERIES] * 4
+        alone = {(part, json.dumps(body)): search(parts[part], body) for part, body in work}
+    with open_library(folder) as library, ThreadPoolExecutor(8) as threads:  # nothing is loaded yet
         filters = [None, {"patient": ["p01", "p02", "p03"]}, {"source": "articles"}]
-        together = threads.map(lambda one: asked(library.within(filters[one[0]]), one[1]), work)
-        for (place, body), found in zip(work, together, strict=True):
-            assert found == alone[place, json.dumps(body)]
+        together = threads.map(lambda item: search(library.within(filters[item[0]]), item[1]), work)
+        for (part, body), results in zip(work, together, strict=True):
+            assert results == alone[part, json.dumps(body)]
 
 
-def test_requests_at_once_are_answered_alike(folder):
+def test_concurrent_requests_get_the_same_replies(folder):
     settings = Settings(library=str(folder / "library"), rate=0, waiting=1000)
-    with Client(application(settings, opened(folder))) as client:
+    with Client(application(settings, open_library(folder))) as client:
 
         def ask(body):
-            found = client.search(**body)
-            found.pop("took")
-            return found
+            results = client.search(**body)
+            results.pop("took")
+            return results
 
         alone = [ask(body) for body in QUERIES]
         with ThreadPoolExecutor(16) as threads:
-            for number, found in enumerate(threads.map(ask, QUERIES * 10)):
-                assert found == alone[number % len(QUERIES)]
+            for number, results in enumerate(threads.map(ask, QUERIES * 10)):
+                assert results == alone[number % len(QUERIES)]
 
 
-def test_documents_come_and_go_meanwhile(tmp_path):
+def test_searches_are_consistent_while_documents_change(tmp_path):
     with Library(tmp_path / "library", encoder="none", ranker="none") as library:
         library.add(Document("stays", "PLAN: Gout is treated.", "", {"patient": "A"}))
-        stop, wrong = threading.Event(), []
+        stop, failures = threading.Event(), []
 
         def search():
             while not stop.is_set():
                 try:
                     part = library.within({"patient": "A"})
-                    found = [hit.document for hit in part.search("gout")]
-                    counted = part.facets().documents, part.stats().documents, len(part.patients())
-                    if found != ["stays"] or counted != (1, 1, 1) or part.document("stays").id != "stays":
-                        wrong.append((found, counted))
+                    ids = [hit.document for hit in part.search("gout")]
+                    counts = part.facets().documents, part.stats().documents, len(part.patients())
+                    if ids != ["stays"] or counts != (1, 1, 1) or part.document("stays").id != "stays":
+                        failures.append((ids, counts))
                 except Exception as error:
-                    wrong.append(error)
+                    failures.append(error)
 
-        searching = [threading.Thread(target=search) for _ in range(4)]
-        for thread in searching:
+        threads = [threading.Thread(target=search) for _ in range(4)]
+        for thread in threads:
             thread.start()
         for number in range(15):
             library.add([Document(f"{number}-{i}", "Gout comes and goes.", "", {"patient": "B"}) for i in range(5)])
             library.remove(filters={"patient": "B"})
         stop.set()
-        for thread in searching:
+        for thread in threads:
             thread.join()
-        assert wrong == []
+        assert failures == []

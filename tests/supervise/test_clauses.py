@@ -8,13 +8,13 @@ import capr
 from capr.annotate.mentions import annotator
 from capr.documents import Document
 from capr.supervise.clauses import clause_questions
-from capr.supervise.clauses.candidates import _candidates
-from capr.supervise.clauses.rewording import classes, lay, plainly, reworded
+from capr.supervise.clauses.candidates import find_candidates
+from capr.supervise.clauses.rewording import drug_classes, lay_words, reword, use_lay_words
 from capr.supervise.clauses.words import verbs
 from capr.supervise.facts import Note
-from capr.supervise.questions import CLAUSE, Source, is_foreign, questions
+from capr.supervise.questions import CLAUSE, NoteFacts, is_unmentioned, questions
 
-ASKED = """
+QUESTIONS = """
 Apixaban was stopped because of gross hematuria.|Why was apixaban stopped?|gross hematuria
 She did not receive alteplase because she was nine hours from the onset.|Why did {who} not receive alteplase?|she was nine hours from the onset
 Warfarin was withheld due to a supratherapeutic INR.|Why was warfarin withheld?|a supratherapeutic INR
@@ -78,7 +78,7 @@ When she tried to void, she became unresponsive.|What happened when she tried to
 After the second dose, he developed hives.|What happened after the second dose?|he developed hives
 """.strip().splitlines()
 
-NOTHING = """
+WITHOUT_QUESTIONS = """
 This was repeated.
 It resolved.
 Allergies: none.
@@ -105,19 +105,22 @@ def finder():
 @pytest.fixture(scope="module")
 def notes(finder):
     documents = [document for document in capr.samples.documents() if document.metadata["source"] == "notes"]
-    return [Note.of(document, finder) for document in documents[:30]]
+    return [Note.from_document(document, finder) for document in documents[:30]]
 
 
-@pytest.mark.parametrize("row", ASKED)
-def test_clauses_are_asked_about(row, finder):
+@pytest.mark.parametrize("row", QUESTIONS)
+def test_asks_about_clauses(row, finder):
     sentence, question, answer = row.split("|")
-    found = {(one.words, one.answer.of(sentence)) for one in _candidates(Note.of(Document("1", sentence), finder))}
-    assert (question, answer) in found
+    questions = {
+        (candidate.words, candidate.answer.of(sentence))
+        for candidate in find_candidates(Note.from_document(Document("1", sentence), finder))
+    }
+    assert (question, answer) in questions
 
 
-@pytest.mark.parametrize("sentence", NOTHING)
-def test_nothing_is_asked_of_what_is_not_understood(sentence, finder):
-    assert list(clause_questions(Note.of(Document("1", sentence), finder), random.Random(0))) == []
+@pytest.mark.parametrize("sentence", WITHOUT_QUESTIONS)
+def test_asks_nothing_about_sentences_that_no_rule_understands(sentence, finder):
+    assert list(clause_questions(Note.from_document(Document("1", sentence), finder), random.Random(0))) == []
 
 
 def test_questions_and_answers_are_well_formed(notes):
@@ -136,69 +139,71 @@ def test_questions_and_answers_are_well_formed(notes):
     assert total > 60
 
 
-def test_the_same_draw_asks_the_same(finder):
-    note = Note.of(Document("1", REPORT), finder)
-    first = list(clause_questions(note, random.Random(5)))
-    assert first == list(clause_questions(note, random.Random(5)))
+def test_one_seed_gives_the_same_questions(finder):
+    note = Note.from_document(Document("1", REPORT), finder)
+    expected = list(clause_questions(note, random.Random(5)))
+    assert expected == list(clause_questions(note, random.Random(5)))
     assert len({tuple(clause_questions(note, random.Random(seed))) for seed in range(5)}) > 1
-    assert {"why", "what", "where", "when", "yes or no", "what happened"} <= {kind for kind, _, _ in first}
+    assert {"why", "what", "where", "when", "yes or no", "what happened"} <= {kind for kind, _, _ in expected}
 
 
-def test_what_two_sentences_answer_differently_is_not_asked(finder):
+def test_drops_a_question_with_different_answers_in_two_sentences(finder):
     text = "She developed a rash. Later she was seen again. The patient developed a fever."
-    found = clause_questions(Note.of(Document("1", text), finder), random.Random(0))
-    assert not [question for kind, question, _ in found if kind == "what"]
+    candidates = clause_questions(Note.from_document(Document("1", text), finder), random.Random(0))
+    assert not [question for kind, question, _ in candidates if kind == "what"]
 
 
-def test_drugs_are_called_by_their_class_unless_two_are_of_it(finder):
-    one = Note.of(Document("1", "Apixaban was stopped because of bleeding."), finder)
-    two = Note.of(Document("2", "Apixaban was stopped because of bleeding. Warfarin was started."), finder)
-    answer = next(one.answer for one in _candidates(one))
-    said = {reworded(one, "Why was apixaban stopped?", answer, random.Random(seed)) for seed in range(40)}
-    assert {"Why was apixaban stopped?", "Why was the blood thinner stopped?"} <= said
-    said = {reworded(two, "Why was apixaban stopped?", answer, random.Random(seed)) for seed in range(40)}
-    assert not any("thinner" in words for words in said)
+def test_calls_a_drug_by_its_class_if_the_note_has_one_drug_of_the_class(finder):
+    note = Note.from_document(Document("1", "Apixaban was stopped because of bleeding."), finder)
+    note_with_two = Note.from_document(
+        Document("2", "Apixaban was stopped because of bleeding. Warfarin was started."), finder
+    )
+    answer = next(candidate.answer for candidate in find_candidates(note))
+    wordings = {reword(note, "Why was apixaban stopped?", answer, random.Random(seed)) for seed in range(40)}
+    assert {"Why was apixaban stopped?", "Why was the blood thinner stopped?"} <= wordings
+    wordings = {reword(note_with_two, "Why was apixaban stopped?", answer, random.Random(seed)) for seed in range(40)}
+    assert not any("thinner" in words for words in wordings)
 
 
-def test_tables():
-    assert len(classes()) > 250
-    assert len(set(classes().values())) > 40
-    assert len(lay()[0]) > 3000
+def test_tables_have_their_entries():
+    assert len(drug_classes()) > 250
+    assert len(set(drug_classes().values())) > 40
+    assert len(lay_words()[0]) > 3000
     assert verbs()["undergo"].past == "underwent"
     assert verbs()["deny"].past == "denied"
     assert verbs()["receive"].participle == "received"
 
 
-def test_reports_have_clause_questions(finder):
+def test_reports_contain_clause_questions(finder):
     report = Document("1", REPORT)
     (with_clauses,) = questions([report], per_note=0, unanswerable=0, finder=finder)
     without = list(questions([report], per_note=0, unanswerable=0, finder=finder, clauses=0))
-    assert len(with_clauses.questions) >= 5 + sum(len(one.questions) for one in without)
+    assert len(with_clauses.questions) >= 5 + sum(len(item.questions) for item in without)
     with pytest.raises(capr.CaprError, match="Fix: give it from 0 to 1"):
         list(questions([report], clauses=2))
 
 
-def test_a_clause_question_is_foreign_where_its_drug_is_not_named(finder):
-    source = Source.of(Document("1", REPORT), finder, random.Random(2))
-    facts = [fact for fact, _ in source.clauses if fact.key]
+def test_a_clause_question_is_unmentioned_in_a_note_without_its_drug(finder):
+    note_facts = NoteFacts.from_document(Document("1", REPORT), finder, random.Random(2))
+    facts = [fact for fact, _ in note_facts.clauses if fact.key]
     assert facts
     assert all(fact.kind.startswith(CLAUSE) for fact in facts)
     for fact in facts:
-        assert not is_foreign(fact, source.document.text, source.lower, source.keys)
-        assert is_foreign(fact, "The ankle was sprained.", "the ankle was sprained.", frozenset())
+        assert not is_unmentioned(fact, note_facts.document.text, note_facts.lower_text, note_facts.keys)
+        assert is_unmentioned(fact, "The ankle was sprained.", "the ankle was sprained.", frozenset())
 
 
 @pytest.mark.parametrize(
-    ("asked", "said"),
+    ("question", "lay_question"),
     [
         ("Did she have hematuria?", "Did she have blood in the urine?"),
         ("Was a thrombus seen?", "Was a blood clot seen?"),
-        ("Was any thrombosis seen?", "Was any blood clot seen?"),  # without its article
+        ("Was any thrombosis seen?", "Was any blood clot seen?"),  # the lay words lose their article
         ("Did he undergo a splenectomy?", "Did he go through a removal of the spleen?"),
         ("Was there an ulceration?", "Was there an open sore?"),
         ("What is his name?", "What is his name?"),
     ],
 )
-def test_clinical_words_are_exchanged_for_lay_ones(asked, said):
-    assert said in {plainly(asked, random.Random(seed)) for seed in range(60)}
-    assert asked in {plainly(asked, random.Random(seed)) for seed in range(60)}
+def test_replaces_clinical_words_with_lay_words(question, lay_question):
+    assert lay_question in {use_lay_words(question, random.Random(seed)) for seed in range(60)}
+    assert question in {use_lay_words(question, random.Random(seed)) for seed in range(60)}

@@ -1,20 +1,20 @@
-"""Facts of notes: what is found, and what is better not."""
+"""Facts of notes: what the finders find, and what they ignore."""
 
 import pytest
 
 from capr.annotate.mentions import annotator
 from capr.documents import Document
-from capr.supervise.facts import Note, facts, mentioned, undosed
+from capr.supervise.facts import Note, find_drugs_without_dose, find_facts, mention_patterns
 from capr.supervise.facts.fields import headings
 from capr.supervise.questions import wordings
 
 
-def found(text, *kinds):
-    note = Note.of(Document("1", text), annotator(with_tagger=False))
+def find_certain(text, *kinds):
+    note = Note.from_document(Document("1", text), annotator(with_tagger=False))
     return [
         (fact.kind, fact.subject, fact.answer.of(text))
-        for fact in facts(note)
-        if fact.sure and (not kinds or fact.kind in kinds)
+        for fact in find_facts(note)
+        if fact.certain and (not kinds or fact.kind in kinds)
     ]
 
 
@@ -40,9 +40,9 @@ def found(text, *kinds):
         ("Lidocaine 1% was injected.", []),
     ],
 )
-def test_how_a_drug_is_taken(text, expected):
+def test_finds_how_a_patient_takes_a_drug(text, expected):
     kinds = ("dose", "route", "frequency")
-    assert [(kind, answer) for kind, _, answer in found(text, *kinds)] == expected
+    assert [(kind, answer) for kind, _, answer in find_certain(text, *kinds)] == expected
 
 
 @pytest.mark.parametrize(
@@ -69,8 +69,8 @@ def test_how_a_drug_is_taken(text, expected):
         ("No fever. Vancomycin for 6 weeks.", []),
     ],
 )
-def test_what_a_drug_is_for(text, expected):
-    assert found(text, "reason", "treatment") == expected
+def test_finds_what_a_drug_treats(text, expected):
+    assert find_certain(text, "reason", "treatment") == expected
 
 
 @pytest.mark.parametrize(
@@ -89,8 +89,8 @@ def test_what_a_drug_is_for(text, expected):
         ("glucose 4 times a day", []),
     ],
 )
-def test_measured_values(text, expected):
-    assert [(subject, answer) for _, subject, answer in found(text, "value")] == expected
+def test_finds_measured_values(text, expected):
+    assert [(subject, answer) for _, subject, answer in find_certain(text, "value")] == expected
 
 
 @pytest.mark.parametrize(
@@ -104,8 +104,8 @@ def test_measured_values(text, expected):
         ("The CT was reviewed.", []),
     ],
 )
-def test_what_an_examination_showed(text, expected):
-    assert [(subject, answer) for _, subject, answer in found(text, "shown")] == expected
+def test_finds_what_an_examination_showed(text, expected):
+    assert [(subject, answer) for _, subject, answer in find_certain(text, "shown")] == expected
 
 
 @pytest.mark.parametrize(
@@ -113,9 +113,21 @@ def test_what_an_examination_showed(text, expected):
     [
         ("He denies chest pain.", [("absent", "chest pain", "denies chest pain")]),
         ("Denies chest pain. Later chest pain came back.", []),
-        ("FAMILY HISTORY:\nMother with hypertension.\n", [("relative", "hypertension", "Mother"), ("family", "hypertension", "Mother with hypertension")]),
-        ("She came with her mother complaining of a four-day history of cold symptoms.", [("lasted", "cold symptoms", "four-day")]),
-        ("FAMILY HISTORY:\nGreat grandmother on her father's side has dementia.\n", [("relative", "dementia", "Great grandmother"), ("family", "dementia", "Great grandmother on her father's side has dementia")]),
+        (
+            "FAMILY HISTORY:\nMother with hypertension.\n",
+            [("relative", "hypertension", "Mother"), ("family", "hypertension", "Mother with hypertension")],
+        ),
+        (
+            "She came with her mother complaining of a four-day history of cold symptoms.",
+            [("lasted", "cold symptoms", "four-day")],
+        ),
+        (
+            "FAMILY HISTORY:\nGreat grandmother on her father's side has dementia.\n",
+            [
+                ("relative", "dementia", "Great grandmother"),
+                ("family", "dementia", "Great grandmother on her father's side has dementia"),
+            ],
+        ),
         ("Her ex-husband died from pancreatitis secondary to alcohol abuse.", []),
         ("FAMILY HISTORY:\nNo family history of diabetes.\n", []),
         ("Anemia, likely due to chronic kidney disease.", [("cause", "anemia", "chronic kidney disease")]),
@@ -124,10 +136,10 @@ def test_what_an_examination_showed(text, expected):
         ("Laparoscopic cholecystectomy in 2019.", [("operation date", "laparoscopic cholecystectomy", "2019")]),
         ("Depression, on sertraline since 2020", [("taken since", "sertraline", "2020")]),
     ],
-)  # fmt: skip
-def test_problems_and_dates(text, expected):
+)
+def test_finds_problems_and_dates(text, expected):
     kinds = ("absent", "relative", "family", "cause", "diagnosed", "lasted", "operation date", "taken since")
-    assert found(text, *kinds) == expected
+    assert find_certain(text, *kinds) == expected
 
 
 NOTE = """Admission Date:  [**2024-3-11**]              Discharge Date:   [**2024-3-18**]
@@ -146,8 +158,8 @@ HISTORY: This is a 61-year-old man. He will follow up in 3 weeks.
 """
 
 
-def test_fields_habits_and_dates_of_a_note():
-    assert {kind: answer for kind, _, answer in found(NOTE)} == {
+def test_finds_fields_habits_and_dates_of_a_note():
+    assert {kind: answer for kind, _, answer in find_certain(NOTE)} == {
         "admitted": "[**2024-3-11**]",
         "discharged": "[**2024-3-18**]",
         "chief complaint": "Shortness of breath",
@@ -162,19 +174,19 @@ def test_fields_habits_and_dates_of_a_note():
     }
 
 
-def test_drugs_without_a_dose_are_known():
+def test_finds_drugs_without_a_dose():
     text = "He was given enoxaparin and aspirin. Aspirin 81 mg daily."
-    note = Note.of(Document("1", text), annotator(with_tagger=False))
-    assert [name for name, _ in undosed(note)] == []
-    note = Note.of(Document("1", "He was given enoxaparin. " * 3), annotator(with_tagger=False))
-    assert [name for name, _ in undosed(note)] == ["enoxaparin"]
+    note = Note.from_document(Document("1", text), annotator(with_tagger=False))
+    assert [name for name, _ in find_drugs_without_dose(note)] == []
+    note = Note.from_document(Document("1", "He was given enoxaparin. " * 3), annotator(with_tagger=False))
+    assert [name for name, _ in find_drugs_without_dose(note)] == ["enoxaparin"]
 
 
-def test_every_kind_can_be_worded():
+def test_every_kind_has_wordings():
     kinds = set(headings().values())
     assert kinds <= set(wordings())
-    assert set(mentioned()) >= {"creatinine", "ejection fraction"}
+    assert set(mention_patterns()) >= {"creatinine", "ejection fraction"}
     for wording in wordings().values():
-        for words in wording.words:
-            assert words.endswith("?")
-            assert words.format(subject="x", who="he", whose="his", who_him="him", whose_own="his")
+        for template in wording.templates:
+            assert template.endswith("?")
+            assert template.format(subject="x", who="he", whose="his", who_him="him", whose_own="his")

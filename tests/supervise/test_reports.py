@@ -1,4 +1,4 @@
-"""Reports with questions: read, written, split, sampled, and those of the samples."""
+"""Reports with questions: reading, writing, splitting, sampling, and those of the samples."""
 
 import json
 from collections import Counter
@@ -7,7 +7,16 @@ import pytest
 
 import capr
 from capr.documents import Document, Span
-from capr.supervise.reports import Asked, Report, count, of_samples, reports, sampled, split, write_squad
+from capr.supervise.reports import (
+    Report,
+    ReportQuestion,
+    count,
+    reports,
+    sample_questions,
+    sample_reports,
+    split,
+    write_squad,
+)
 
 CONTEXT = "Aspirin 81 mg daily. Aspirin helps."
 
@@ -19,20 +28,25 @@ def squad(tmp_path, *questions, context=CONTEXT):
     return path
 
 
-def question(answers, id="q1", **more):
-    return {"id": id, "question": "How much?", "answers": [{"text": t, "answer_start": b} for t, b in answers], **more}
+def question(answers, id="q1", **fields):
+    return {
+        "id": id,
+        "question": "How much?",
+        "answers": [{"text": text, "answer_start": begin} for text, begin in answers],
+        **fields,
+    }
 
 
 def read(path):
     return list(reports(capr.read(path)))
 
 
-def test_answers_are_ranges_of_the_text(tmp_path):
+def test_answers_are_spans_of_the_text(tmp_path):
     (report,) = read(squad(tmp_path, question([("81 mg", 8), ("81 mg", 8), ("81 mg daily", 8)])))
-    (asked,) = report.questions
-    assert (asked.id, asked.text) == ("q1", "How much?")
-    assert asked.answers == (Span(8, 13), Span(8, 19))
-    assert [report.document[span] for span in asked.answers] == ["81 mg", "81 mg daily"]
+    (parsed,) = report.questions
+    assert (parsed.id, parsed.text) == ("q1", "How much?")
+    assert parsed.answers == (Span(8, 13), Span(8, 19))
+    assert [report.document[span] for span in parsed.answers] == ["81 mg", "81 mg daily"]
     assert not report.document.annotations
 
 
@@ -43,26 +57,28 @@ def test_impossible_questions_have_no_answers(tmp_path):
     assert count([report]) == (1, 1)
 
 
-def test_offsets_that_are_a_little_wrong_are_put_right(tmp_path):
+def test_corrects_slightly_wrong_offsets(tmp_path):
     (report,) = read(squad(tmp_path, question([("Aspirin", 20)])))
     assert report.questions[0].answers == (Span(21, 28),)
 
 
-def test_a_question_whose_answer_is_nowhere_is_not_unanswerable(tmp_path):
+def test_drops_a_question_if_the_text_contains_no_answer(tmp_path):
     (report,) = read(squad(tmp_path, question([("ibuprofen", 0)]), question([("81 mg", 8)], id="q2")))
-    assert [asked.id for asked in report.questions] == ["q2"]
+    assert [parsed.id for parsed in report.questions] == ["q2"]
 
 
-def test_what_is_written_is_read_again(tmp_path):
-    found = of_samples(pairs=True)
-    write_squad(found, tmp_path / "samples.json")
-    reading = capr.read(tmp_path / "samples.json", strict=True)
-    assert list(reports(reading)) == found
+def test_reads_back_the_reports_that_it_wrote(tmp_path):
+    expected = sample_reports(pairs=True)
+    write_squad(expected, tmp_path / "samples.json")
+    documents = capr.read(tmp_path / "samples.json", strict=True)
+    assert list(reports(documents)) == expected
     assert [path.name for path in tmp_path.iterdir()] == ["samples.json"]
 
 
 def test_written_files_are_squad_v2(tmp_path):
-    report = Report(Document("n1", CONTEXT, "Note"), (Asked("1", "Dose?", (Span(8, 13),)), Asked("2", "Why?", ())))
+    report = Report(
+        Document("n1", CONTEXT, "Note"), (ReportQuestion("1", "Dose?", (Span(8, 13),)), ReportQuestion("2", "Why?", ()))
+    )
     write_squad([report], tmp_path / "a.json")
     data = json.loads((tmp_path / "a.json").read_text())
     assert data["version"] == "v2.0"
@@ -75,33 +91,35 @@ def test_written_files_are_squad_v2(tmp_path):
     ]
 
 
-def test_samples_are_asked_what_their_notes_answer():
-    found = of_samples()
-    assert count(found) == (247, 70)
-    documents = {report.document.id: report.document for report in found}
+def test_samples_have_the_questions_that_their_notes_answer():
+    reports_of_samples = sample_reports()
+    assert count(reports_of_samples) == (247, 70)
+    documents = {report.document.id: report.document for report in reports_of_samples}
     samples = {question.id: question for question in capr.samples.questions()}
-    for report in found:
-        for asked in report.questions:
-            id, document = asked.id.split("/")
-            gold = samples[id]
+    for report in reports_of_samples:
+        for report_question in report.questions:
+            id, document = report_question.id.split("/")
+            expected = samples[id]
             assert document == report.document.id
-            assert asked.text == gold.question
-            assert set(asked.answers) == {answer.span for answer in gold.answers if answer.document == document}
-            assert bool(asked.answers) == bool(gold.answers)
-            assert gold.patient == documents[document].metadata.get("patient")
+            assert report_question.text == expected.question
+            assert set(report_question.answers) == {
+                answer.span for answer in expected.answers if answer.document == document
+            }
+            assert bool(report_question.answers) == bool(expected.answers)
+            assert expected.patient == documents[document].metadata.get("patient")
 
 
-def test_unanswerable_samples_concern_their_note_or_article():
-    found = {report.document.title or report.document.id: report for report in of_samples()}
-    thrombosis = next(report for name, report in found.items() if "Deep vein thrombosis" in name)
+def test_unanswerable_samples_are_about_their_note_or_article():
+    by_name = {report.document.title or report.document.id: report for report in sample_reports()}
+    thrombosis = next(report for name, report in by_name.items() if "Deep vein thrombosis" in name)
     assert "Does travel insurance become more expensive after a deep vein thrombosis?" in [
-        asked.text for asked in thrombosis.questions if not asked.answers
+        report_question.text for report_question in thrombosis.questions if not report_question.answers
     ]
-    assert len(of_samples()) == len(of_samples(pairs=True)) == 102
+    assert len(sample_reports()) == len(sample_reports(pairs=True)) == 102
 
 
 def numbered(count):
-    return [Report(Document(f"n{i}", "text"), (Asked(f"q{i}", "?", ()),)) for i in range(count)]
+    return [Report(Document(f"n{i}", "text"), (ReportQuestion(f"q{i}", "?", ()),)) for i in range(count)]
 
 
 def test_a_split_depends_on_ids_alone():
@@ -110,44 +128,44 @@ def test_a_split_depends_on_ids_alone():
     assert 70 < len(test) < 130
     assert len(train) + len(test) == 500
     assert split(reports[::-1])[1] == test[::-1]
-    other = split(reports, seed=1)[1]
-    assert other != test
+    other_test = split(reports, seed=1)[1]
+    assert other_test != test
     assert split(reports, share=0.0) == (reports, [])
 
 
-def test_the_split_is_that_of_other_tests():
+def test_seed_zero_gives_the_split_of_other_tests():
     reports = [Report(Document(id, "text"), ()) for id in ("Gout", "Asthma", "Stroke", "Hives", "Rabies")]
     assert [report.document.id for report in split(reports)[1]] == ["Stroke"]
 
 
-def test_questions_are_sampled_with_replacement():
-    report = Report(Document("n", "text"), tuple(Asked(f"q{i}", "?", ()) for i in range(20)))
-    (drawn,) = sampled([report], 0.5)
-    assert len(drawn.questions) == 10
-    assert set(drawn.questions) <= set(report.questions)
-    assert sampled([report], 0.5) == [drawn]
-    many = sampled([report], 5)[0].questions
-    assert max(Counter(many).values()) > 1
-    assert sampled([report], 0.01)[0].questions == ()
+def test_samples_questions_with_replacement():
+    report = Report(Document("n", "text"), tuple(ReportQuestion(f"q{i}", "?", ()) for i in range(20)))
+    (sampled_report,) = sample_questions([report], 0.5)
+    assert len(sampled_report.questions) == 10
+    assert set(sampled_report.questions) <= set(report.questions)
+    assert sample_questions([report], 0.5) == [sampled_report]
+    repeated = sample_questions([report], 5)[0].questions
+    assert max(Counter(repeated).values()) > 1
+    assert sample_questions([report], 0.01)[0].questions == ()
 
 
 @pytest.mark.data
 @pytest.mark.parametrize(
-    ("name", "documents", "asked", "without"),
+    ("name", "documents", "questions", "unanswerable"),
     [
         ("squad/squad2_half_dev.json", 646, 6078, 3168),
         ("squad/xquad_en.json", 240, 1190, 0),
         ("covid_qa/covid_qa.json", 98, 1380, 0),
     ],
 )
-def test_published_data_are_read(data, name, documents, asked, without):
-    found = read(data / name)
-    assert len(found) == documents
-    assert count(found) == (asked, without)
+def test_reads_published_data(data, name, documents, questions, unanswerable):
+    actual = read(data / name)
+    assert len(actual) == documents
+    assert count(actual) == (questions, unanswerable)
 
 
-def test_two_reports_with_one_id_are_refused(tmp_path):
-    report = Report(Document("n1", "Knee pain."), (Asked("1", "What hurts?", (Span(0, 4),)),))
+def test_rejects_two_reports_with_one_id(tmp_path):
+    report = Report(Document("n1", "Knee pain."), (ReportQuestion("1", "What hurts?", (Span(0, 4),)),))
     with pytest.raises(capr.CaprError, match=r"two reports have the id 'n1'\. Fix: give each"):
         write_squad([report, report], tmp_path / "a.json")
     assert not (tmp_path / "a.json").exists()

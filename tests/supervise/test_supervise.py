@@ -1,9 +1,10 @@
-"""Training examples from documents: labels, hard negatives, false negatives, and the same again from a seed."""
+"""Training examples from documents: labels, hard negatives, false negatives and seeds."""
 
 import json
 from itertools import islice
 
 import pytest
+from sectioned import FILLER, article
 from typer.testing import CliRunner
 
 import capr
@@ -12,19 +13,6 @@ from capr.cli import typer_app
 from capr.documents import Annotation, Document, Span
 from capr.supervise import Pool, batches, examples, false_negatives
 from capr.supervise.labels import Labeller, labelled
-
-FILLER = "This sentence only makes the passage long enough to be of use."
-
-
-def article(title: str, sections: dict[str, str]) -> Document:
-    text, annotations = "", []
-    for heading, body in sections.items():
-        begin = len(text)
-        text += f"{heading}\n{body} {FILLER}\n\n"
-        value = {"heading": heading, "heading_end": begin + len(heading)}
-        annotations.append(Annotation("section", Span(begin, len(text)), value))
-    return Document(title, text, title, {}, tuple(annotations))
-
 
 ARTICLES = [
     article("Asthma", {"Symptoms": "Wheeze and cough at night.", "Treatment": "Inhaled steroids come first."}),
@@ -53,58 +41,58 @@ def pool(labeller):
         yield filled
 
 
-def test_the_title_of_an_article_and_its_headings_are_the_labels(labeller):
-    first = next(labeller.labels(ARTICLES[0]))
-    assert first.entities == (("MESH:D001249", "Asthma"),)
-    assert first.aspects == (("symptom", "Symptoms"),)
-    assert first.text == f"Wheeze and cough at night. {FILLER}"
-    assert ARTICLES[0][first.span] == first.text
+def test_labels_an_article_with_its_title_and_headings(labeller):
+    passage = next(labeller.labels(ARTICLES[0]))
+    assert passage.entities == (("MESH:D001249", "Asthma"),)
+    assert passage.aspects == (("symptom", "Symptoms"),)
+    assert passage.text == f"Wheeze and cough at night. {FILLER}"
+    assert ARTICLES[0][passage.span] == passage.text
 
 
-def test_the_mentions_of_a_note_are_its_entities_but_not_the_negated(labeller):
-    found = {labels.aspects[0][0]: [words for _, words in labels.entities] for labels in labeller.labels(NOTE)}
-    assert found == {"chief complaint": ["Cough", "fever"], "family history": ["gout"]}
+def test_labels_a_note_with_its_mentions_except_negated_ones(labeller):
+    entities = {labels.aspects[0][0]: [words for _, words in labels.entities] for labels in labeller.labels(NOTE)}
+    assert entities == {"chief complaint": ["Cough", "fever"], "family history": ["gout"]}
     assert labeller.skipped == {"no entity": 1, "too short": 1}
 
 
-def test_negated_mentions_count_if_wanted(labeller):
+def test_labels_a_note_with_negated_mentions_on_request(labeller):
     labeller.negated = True
     assert ["pneumonia"] in [[words for _, words in labels.entities] for labels in labeller.labels(NOTE)]
 
 
-def test_links_of_the_source_are_entities(labeller):
+def test_labels_a_passage_with_mentions_that_its_source_marks(labeller):
     text = f"Sepsis and its cause\n\nEscherichia was grown from the urine. {FILLER}"
     begin = text.index("Escherichia")
-    marks = (
+    annotations = (
         Annotation("section", Span(22, len(text)), {"heading": "Causes"}),
         Annotation("mention", Span(begin, begin + 11), {"type": "Organism"}),
     )
-    document = Document("a", text, "Sepsis", {}, marks)
+    document = Document("a", text, "Sepsis", {}, annotations)
     assert ("escherichia", "Escherichia") in next(labeller.labels(document)).entities
 
 
-def test_a_passage_without_a_heading_is_skipped_and_counted(labeller):
+def test_skips_and_counts_a_passage_without_a_heading(labeller):
     document = Document("a", f"Asthma is a disease of the airways of the lung. {FILLER}", "Asthma")
     assert list(labeller.labels(document)) == []
     assert labeller.skipped == {"no heading": 1}
 
 
-def test_there_is_one_example_for_every_passage(pool):
-    drawn = list(examples(pool))
-    assert sorted(example.passage.id for example in drawn) == list(range(1, len(pool) + 1))
+def test_gives_one_example_for_every_passage(pool):
+    drawn_examples = list(examples(pool))
+    assert sorted(example.passage.id for example in drawn_examples) == list(range(1, len(pool) + 1))
     assert len(pool) == 7
 
 
-def test_the_seed_and_the_epoch_decide(pool):
-    def drawn(**options):
+def test_the_seed_and_the_epoch_decide_the_examples(pool):
+    def draw(**options):
         return [example.as_json() for example in examples(pool, **options)]
 
-    assert drawn(seed=1) == drawn(seed=1)
-    assert drawn(seed=1) != drawn(seed=2)
-    assert drawn(seed=1) != drawn(seed=1, epoch=1)
+    assert draw(seed=1) == draw(seed=1)
+    assert draw(seed=1) != draw(seed=2)
+    assert draw(seed=1) != draw(seed=1, epoch=1)
 
 
-def test_hard_negatives_are_what_their_kind_says_and_never_answer(pool):
+def test_hard_negatives_fit_their_kind_and_never_answer(pool):
     for seed in range(5):
         for example in examples(pool, seed):
             for negative in example.negatives:
@@ -119,19 +107,19 @@ def test_hard_negatives_are_what_their_kind_says_and_never_answer(pool):
                     assert example.entity not in dict(record.entities)
 
 
-def test_each_kind_of_negative_is_found(pool):
+def test_finds_each_kind_of_negative(pool):
     kinds = {negative.kind for example in examples(pool) for negative in example.negatives}
     assert kinds == {"section", "bm25", "aspect"}
 
 
-def test_another_name_for_the_same_thing_is_a_known_false_negative(pool):
+def test_knows_false_negatives_under_another_name(pool):
     """`Heart attack | Symptoms` and `Myocardial infarction | Clinical features` are one entity and one aspect."""
-    by_document = {(e.passage.document, e.aspect): e for e in examples(pool)}
-    mine = by_document["Heart attack", "symptom"]
-    other = by_document["Myocardial infarction", "symptom"]
-    assert mine.false_negatives == (other.passage.id,)
-    assert all(negative.passage.id != other.passage.id for negative in mine.negatives)
-    mask = false_negatives([mine, other], [mine.passage, other.passage])
+    by_document = {(example.passage.document, example.aspect): example for example in examples(pool)}
+    heart_attack = by_document["Heart attack", "symptom"]
+    infarction = by_document["Myocardial infarction", "symptom"]
+    assert heart_attack.false_negatives == (infarction.passage.id,)
+    assert all(negative.passage.id != infarction.passage.id for negative in heart_attack.negatives)
+    mask = false_negatives([heart_attack, infarction], [heart_attack.passage, infarction.passage])
     assert mask == [[False, True], [True, False]]
 
 
@@ -140,24 +128,24 @@ def test_batches_hold_every_example_once(pool):
     assert sizes == [3, 3, 1]
 
 
-def test_a_pool_leaves_nothing_behind(labeller):
+def test_a_pool_removes_its_folder(labeller):
     with Pool(labelled(iter(ARTICLES), labeller)) as pool:
         folder = pool.folder
         assert folder.is_dir()
     assert not folder.exists()
 
 
-def test_documents_are_read_one_at_a_time(labeller):
-    read = 0
+def test_reads_documents_one_at_a_time(labeller):
+    read_count = 0
 
     def endless():
-        nonlocal read
+        nonlocal read_count
         while True:
-            read += 1
+            read_count += 1
             yield ARTICLES[0]
 
     list(islice(labelled(endless(), labeller), 5))
-    assert read == 3  # two passages each
+    assert read_count == 3  # each has two passages
 
 
 def test_the_samples_give_examples_of_notes_and_articles(tmp_path):
@@ -177,7 +165,7 @@ def test_the_samples_give_examples_of_notes_and_articles(tmp_path):
     assert "passages skipped (" in result.output
 
 
-def test_a_negative_is_neither_the_same_text_nor_given_twice(labeller):
+def test_a_negative_has_another_text_and_comes_once(labeller):
     twins = [
         article(
             "Gout",
@@ -193,7 +181,7 @@ def test_a_negative_is_neither_the_same_text_nor_given_twice(labeller):
                 assert all(negative.passage.text != example.passage.text for negative in example.negatives)
 
 
-def test_a_document_is_not_overwritten(tmp_path):
+def test_overwrites_no_document(tmp_path):
     path = tmp_path / "note.txt"
     path.write_text("ASSESSMENT: Gout of the big toe since last Monday, very painful at night.\n")
     for _ in range(2):
@@ -201,16 +189,19 @@ def test_a_document_is_not_overwritten(tmp_path):
         assert "holds no examples. Fix: " in str(result.exception)
         assert path.read_text().startswith("ASSESSMENT")
     pairs = tmp_path / "pairs.jsonl"
-    for _ in range(2):  # examples may be
+    for _ in range(2):  # a file of examples may be overwritten
         assert CliRunner().invoke(typer_app, ["supervise", str(path), "-o", str(pairs)]).exit_code == 0
     assert len(pairs.read_text().splitlines()) == 1
 
 
 @pytest.mark.parametrize(
     ("options", "fact"),
-    [(["--entities", "headings"], "knows no 'headings'"), (["--negatives", "random"], "knows no 'random'")],
+    [
+        (["--entities", "headings"], "does not accept 'headings'"),
+        (["--negatives", "random"], "does not accept 'random'"),
+    ],
 )
-def test_a_kind_that_does_not_exist_is_named(tmp_path, options, fact):
+def test_names_an_unknown_kind(tmp_path, options, fact):
     (tmp_path / "a.txt").write_text("Cough.")
     result = CliRunner().invoke(typer_app, ["supervise", str(tmp_path / "a.txt"), "-o", str(tmp_path / "o"), *options])
     assert result.exit_code != 0

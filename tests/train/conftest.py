@@ -1,4 +1,4 @@
-"""A small world to learn: diseases, what is said of them, and encoders that have learned nothing."""
+"""Training data about invented diseases, and untrained encoders."""
 
 import io
 import sys
@@ -12,10 +12,10 @@ from transformers import BertConfig, BertModel, LongformerConfig, LongformerMode
 
 from capr.annotate.query import Query
 from capr.cli import app
-from capr.train.pairs import Draw, Pairs, Text
+from capr.supervise.pairs import Draw, LabelledPassage, TrainingPairs
 
 DISEASES = ("asthma", "gout", "measles", "sepsis", "malaria", "rabies")
-SAID = {
+ASPECT_WORDS = {
     "symptom": ("Symptoms", "wheeze cough pain fever rash"),
     "treatment": ("Treatment", "tablets rest surgery drops"),
 }
@@ -23,28 +23,37 @@ FILLER = ("the", "of", "is", "and", "in", "with", "often", "for", "days", "night
 DOCUMENTS = 4  # of each disease
 
 
-def small_world() -> Pairs:
+def small_world() -> TrainingPairs:
     """Each disease in some documents, each document with a passage of each aspect."""
-    passages, draws, places = [], [], {}
+    passages, draws, positions = [], [], {}
     for number in range(DOCUMENTS):
         for disease in DISEASES:
-            for aspect, (heading, words) in SAID.items():
-                said = [f"{word} {FILLER[(i * 3 + number) % 10]}" for i, word in enumerate(words.split())]
-                text = " ".join([disease, *said[number % 3 :], FILLER[number], disease])
-                places[number, disease, aspect] = len(passages)
-                passages.append(Text(f"{disease} {number}", disease.title(), heading, text, (disease,), (aspect,)))
-    for (number, disease, aspect), place in places.items():
-        (other,) = (a for a in SAID if a != aspect)
+            for aspect, (heading, words) in ASPECT_WORDS.items():
+                phrases = [f"{word} {FILLER[(i * 3 + number) % 10]}" for i, word in enumerate(words.split())]
+                text = " ".join([disease, *phrases[number % 3 :], FILLER[number], disease])
+                positions[number, disease, aspect] = len(passages)
+                passages.append(
+                    LabelledPassage(f"{disease} {number}", disease.title(), heading, text, (disease,), (aspect,))
+                )
+    for (number, disease, aspect), place in positions.items():
+        (other,) = (a for a in ASPECT_WORDS if a != aspect)
         following = DISEASES[(DISEASES.index(disease) + 1) % len(DISEASES)]
-        negatives = (places[number, disease, other], places[number, following, aspect])
-        heading = SAID[aspect][0]
+        negatives = (positions[number, disease, other], positions[number, following, aspect])
+        heading = ASPECT_WORDS[aspect][0]
         draws.append(Draw(place, disease, aspect, (disease, disease.title()), heading, (), negatives))
-    return Pairs(passages, draws)
+    return TrainingPairs(passages, draws)
 
 
 def known_words() -> list[str]:
-    texts = [word for _, words in SAID.values() for word in words.split()] + [*FILLER, *DISEASES, "?", ";", ":", "a"]
-    for heading, _ in SAID.values():
+    texts = [word for _, words in ASPECT_WORDS.values() for word in words.split()] + [
+        *FILLER,
+        *DISEASES,
+        "?",
+        ";",
+        ":",
+        "a",
+    ]
+    for heading, _ in ASPECT_WORDS.values():
         for wording in Query(entity="gout", aspect=heading).wordings():
             texts += [word for word, _ in pre_tokenizers.BertPreTokenizer().pre_tokenize_str(wording.lower())]
     return sorted({*texts, "symptoms", "treatment"})
@@ -54,7 +63,7 @@ SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "i
 
 
 def make_base(folder: Path, kind: str = "bert", dropout: float = 0.0, **changes) -> Path:
-    """Writes the folder of an encoder."""
+    """Write the folder of an encoder."""
     begin = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"] if kind == "bert" else ["<s>", "<pad>", "</s>", "<unk>"]
     tokens = [*begin, *known_words()]
     folder.mkdir(parents=True, exist_ok=True)
@@ -73,9 +82,13 @@ def make_base(folder: Path, kind: str = "bert", dropout: float = 0.0, **changes)
     tokenizer.save(str(folder / "tokenizer.json"))
     torch.manual_seed(0)
     options = {
-        "vocab_size": len(tokens), **SIZES, "hidden_dropout_prob": dropout, "attention_probs_dropout_prob": dropout,
-        "max_position_embeddings": 64 if kind == "bert" else 66, "initializer_range": 0.1,
-    } | changes  # fmt: skip
+        "vocab_size": len(tokens),
+        **SIZES,
+        "hidden_dropout_prob": dropout,
+        "attention_probs_dropout_prob": dropout,
+        "max_position_embeddings": 64 if kind == "bert" else 66,
+        "initializer_range": 0.1,
+    } | changes
     if kind == "bert":
         model = BertModel(BertConfig(**options), add_pooling_layer=False)
     elif kind == "roberta":
@@ -108,13 +121,13 @@ def longformer(tmp_path_factory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def world() -> Pairs:
+def world() -> TrainingPairs:
     return small_world()
 
 
 @pytest.fixture(scope="session", autouse=True)
 def one_thread():
-    """Networks as small as these only wait for a second thread."""
+    """A second thread only slows down such small networks."""
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -129,7 +142,7 @@ class Result(NamedTuple):
 
 @pytest.fixture
 def run(monkeypatch, capsys):
-    """`capr train` with some arguments, as a user runs it."""
+    """Run `capr train` with arguments."""
 
     def command(*arguments: object) -> Result:
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))

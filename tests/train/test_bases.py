@@ -1,4 +1,4 @@
-"""How bases are loaded and how they read texts."""
+"""Loading of bases, and their inputs."""
 
 import re
 import shutil
@@ -9,7 +9,17 @@ from tokenizers import Tokenizer
 from transformers import BertModel
 
 from capr.documents import CaprError
-from capr.train.bases import MARKERS, Reader, add_markers, load_classifier, load_encoder, load_tokenizer
+from capr.models.bases import (
+    HUB_NAME,
+    MARKERS,
+    PieceReader,
+    add_markers,
+    load_classifier,
+    load_encoder,
+    load_tokenizer,
+    weights_of,
+)
+from capr.models.families import family
 
 TEXTS = ["Gout is the pain", "", "asthma and malaria ; rabies with fever for days", "unknowable", "a"]
 PAIRS = [
@@ -42,70 +52,72 @@ def own(base, texts, pieces, strategy="longest_first"):
 
 @pytest.mark.parametrize("pieces", [4, 6, 64])
 def test_texts_are_read_as_by_their_own_tokenizer(base, pieces):
-    reader = Reader(load_tokenizer(str(base)), load_encoder(str(base)), "cpu")
-    found, wanted = reader.read(TEXTS, pieces), own(base, TEXTS, pieces)
-    assert {name: tensor.tolist() for name, tensor in found.items()} == {name: wanted[name] for name in found}
+    reader = PieceReader(load_tokenizer(str(base)), load_encoder(str(base)), "cpu")
+    actual, expected = reader.read(TEXTS, pieces), own(base, TEXTS, pieces)
+    assert {name: tensor.tolist() for name, tensor in actual.items()} == {name: expected[name] for name in actual}
 
 
 @pytest.mark.parametrize("pieces", [12, 64])
 def test_pairs_are_read_as_by_their_own_tokenizer(base, pieces):
-    reader = Reader(load_tokenizer(str(base)), load_encoder(str(base)), "cpu")
+    reader = PieceReader(load_tokenizer(str(base)), load_encoder(str(base)), "cpu")
     pairs = [*PAIRS, ("gout", "pain " * 30)]
-    found, wanted = reader.read(pairs, pieces), own(base, pairs, pieces, "only_second")
-    assert {name: tensor.tolist() for name, tensor in found.items()} == {name: wanted[name] for name in found}
+    actual, expected = reader.read(pairs, pieces), own(base, pairs, pieces, "only_second")
+    assert {name: tensor.tolist() for name, tensor in actual.items()} == {name: expected[name] for name in actual}
 
 
-def test_only_a_model_that_tells_two_texts_apart_is_told_their_types(bert, roberta):
-    names = {base: Reader(load_tokenizer(str(base)), load_encoder(str(base)), "cpu").names for base in (bert, roberta)}
+def test_only_a_model_with_token_types_gets_them(bert, roberta):
+    names = {
+        base: PieceReader(load_tokenizer(str(base)), load_encoder(str(base)), "cpu").names for base in (bert, roberta)
+    }
     assert names[bert] == ("input_ids", "attention_mask", "token_type_ids")
     assert names[roberta] == ("input_ids", "attention_mask")
 
 
-def test_of_a_pair_the_second_text_is_shortened(bert):
-    reader = Reader(load_tokenizer(str(bert)), load_encoder(str(bert)), "cpu")
+def test_the_second_text_of_a_pair_is_shortened(bert):
+    reader = PieceReader(load_tokenizer(str(bert)), load_encoder(str(bert)), "cpu")
     (ids,) = reader.read([("gout is often", "pain and rash in the night")], 8)["input_ids"].tolist()
-    said = [reader.tokenizer.id_to_token(i) for i in ids]
-    assert said == ["[CLS]", "gout", "is", "often", "[SEP]", "pain", "and", "[SEP]"]
+    tokens = [reader.tokenizer.id_to_token(i) for i in ids]
+    assert tokens == ["[CLS]", "gout", "is", "often", "[SEP]", "pain", "and", "[SEP]"]
 
 
 def test_no_text_is_longer_than_the_model_can_read(base):
     model = load_encoder(str(base)).eval()
-    reader = Reader(load_tokenizer(str(base)), model, "cpu")
+    reader = PieceReader(load_tokenizer(str(base)), model, "cpu")
     assert reader.longest == 64
     for texts in (["gout " * 500], [("gout " * 500, "pain " * 500)]):
-        given = reader.read(texts, 4096)
-        assert given["input_ids"].shape == (1, 64)
+        inputs = reader.read(texts, 4096)
+        assert inputs["input_ids"].shape == (1, 64)
         with torch.no_grad():
-            assert model(**given).last_hidden_state.isfinite().all()
+            assert model(**inputs).last_hidden_state.isfinite().all()
 
 
-def test_parts_of_like_length_come_back_in_their_order(bert):
-    reader = Reader(load_tokenizer(str(bert)), load_encoder(str(bert)), "cpu")
-    for given in (TEXTS, PAIRS):
-        parts, back = reader.read_parts(given, 16, size=2)
+def test_parts_of_similar_length_can_be_put_back_in_order(bert):
+    reader = PieceReader(load_tokenizer(str(bert)), load_encoder(str(bert)), "cpu")
+    for texts in (TEXTS, PAIRS):
+        parts, back = reader.read_parts(texts, 16, size=2)
         rows = [
             row[mask.bool()].tolist()
             for p in parts
             for row, mask in zip(p["input_ids"], p["attention_mask"], strict=True)
         ]
-        whole = reader.read(given, 16)
-        wanted = [
+        whole = reader.read(texts, 16)
+        expected = [
             row[mask.bool()].tolist() for row, mask in zip(whole["input_ids"], whole["attention_mask"], strict=True)
         ]
-        assert [rows[i] for i in back] == wanted
+        assert [rows[i] for i in back] == expected
         assert [len(row) for row in rows] == sorted(len(row) for row in rows)
 
 
-def test_a_passage_is_read_between_what_stands_around_it(longformer):
-    reader = Reader(load_tokenizer(str(longformer)), load_encoder(str(longformer)), "cpu")
-    given = reader.read_windows([("the of is", "gout pain", "and in with"), ("", "fever", "")], 8)
-    said = [[reader.tokenizer.id_to_token(i) for i in row] for row in given["input_ids"].tolist()]
-    assert said == [
+def test_a_passage_is_read_between_its_context(longformer):
+    reader = PieceReader(load_tokenizer(str(longformer)), load_encoder(str(longformer)), "cpu")
+    inputs = reader.read_windows([("the of is", "gout pain", "and in with"), ("", "fever", "")], 8)
+    tokens = [[reader.tokenizer.id_to_token(i) for i in row] for row in inputs["input_ids"].tolist()]
+    assert tokens == [
         ["<s>", "of", "is", "gout", "pain", "and", "in", "</s>"],
         ["<s>", "fever", "</s>", *["<pad>"] * 5],
     ]
-    assert given["inside"].tolist() == [[0, 0, 0, 1, 1, 0, 0, 0], [0, 1, 0, 0, 0, 0, 0, 0]]
-    assert given["attention_mask"].tolist() == [[1] * 8, [1, 1, 1, 0, 0, 0, 0, 0]]
+    assert inputs["inside"].tolist() == [[0, 0, 0, 1, 1, 0, 0, 0], [0, 1, 0, 0, 0, 0, 0, 0]]
+    assert inputs["attention_mask"].tolist() == [[1] * 8, [1, 1, 1, 0, 0, 0, 0, 0]]
 
 
 def test_markers_are_one_piece_each_and_begin_as_the_mean(bert):
@@ -114,7 +126,7 @@ def test_markers_are_one_piece_each_and_begin_as_the_mean(bert):
     before = tokenizer.get_vocab_size()
     add_markers(encoder, tokenizer)
     assert encoder.get_input_embeddings().weight.shape[0] == before + 2
-    reader = Reader(tokenizer, encoder, "cpu")
+    reader = PieceReader(tokenizer, encoder, "cpu")
     for place, marker in enumerate(MARKERS):
         (ids,) = reader.read([f"{marker}gout pain"], 16)["input_ids"].tolist()
         assert [reader.tokenizer.id_to_token(i) for i in ids] == ["[CLS]", marker, "gout", "pain", "[SEP]"]
@@ -134,8 +146,8 @@ def test_a_classifier_of_three_labels_becomes_one_of_one(bert, tmp_path):
     wide.save_pretrained(tmp_path)
     narrow = load_classifier(str(tmp_path))
     assert narrow.classifier.weight.shape == (1, 32)
-    wanted = wide.bert.embeddings.word_embeddings.weight
-    assert torch.equal(narrow.bert.embeddings.word_embeddings.weight, wanted)
+    expected = wide.bert.embeddings.word_embeddings.weight
+    assert torch.equal(narrow.bert.embeddings.word_embeddings.weight, expected)
 
 
 def test_a_base_without_a_tokenizer_is_named(bert, tmp_path):
@@ -154,6 +166,29 @@ def test_a_base_that_does_not_exist_is_named(tmp_path):
         load_tokenizer(folder)
 
 
+@pytest.mark.parametrize("base", ["nobase", "./no/base", "/no/base", "no/base/there"])
+def test_a_missing_folder_is_not_looked_up_on_the_hub(base):
+    with pytest.raises(CaprError) as error:
+        weights_of(base, "encoder")
+    fix = "name a folder, or a checkpoint with its owner, such as BAAI/bge-small-en-v1.5"
+    assert str(error.value) == f"there is no folder {base}. Fix: {fix}."
+
+
+def test_a_checkpoint_with_its_owner_is_a_base():
+    assert weights_of("BAAI/bge-small-en-v1.5", "encoder") == "BAAI/bge-small-en-v1.5"
+
+
+@pytest.mark.parametrize("load", [load_encoder, load_classifier, load_tokenizer])
+def test_a_hub_that_cannot_be_reached_is_named(load, monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    with pytest.raises(CaprError) as error:
+        load("nobody/nothing")
+    assert str(error.value) == (
+        "there is no folder nobody/nothing, and the Hugging Face hub cannot be reached. "
+        "Fix: name a folder that has a copy of the checkpoint, or connect to the internet."
+    )
+
+
 def test_a_base_without_weights_is_named(bert, tmp_path):
     folder = tmp_path / "base"
     shutil.copytree(bert, folder, ignore=shutil.ignore_patterns("*.safetensors"))
@@ -162,6 +197,12 @@ def test_a_base_without_weights_is_named(bert, tmp_path):
 
 
 def test_the_weights_of_a_base_are_those_of_its_folder(bert):
-    wanted = BertModel.from_pretrained(bert, add_pooling_layer=False).state_dict()
-    found = load_encoder(str(bert)).state_dict()
-    assert all(torch.equal(wanted[name], found[name]) for name in wanted)
+    expected = BertModel.from_pretrained(bert, add_pooling_layer=False).state_dict()
+    actual = load_encoder(str(bert)).state_dict()
+    assert all(torch.equal(expected[name], actual[name]) for name in expected)
+
+
+@pytest.mark.parametrize("name", ["bi", "cross", "poly", "late", "reader"])
+def test_the_example_of_a_command_names_the_owner_of_its_base(name):
+    (base,) = re.findall(r"--base (\S+)", family(name).__doc__)
+    assert HUB_NAME.fullmatch(base)

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from capr.documents import Document, Span
-from capr.supervise.reports import Asked, Report, write_squad
+from capr.supervise.reports import Report, ReportQuestion, write_squad
 
 TINY = ("--epochs", "1", "--batch", "8", "--device", "cpu", "--learning-rate", "1e-3", "--validation", "0.3")
 WORDS = "the of is and in with often for days night".split()
@@ -18,9 +18,9 @@ def files(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     for name in ("a.json", "b.json", "empty.json"):
         draw = random.Random(name)
-        asked = () if name == "empty.json" else (Asked("q", "treatment?", (Span(0, 7),)),)
+        questions = () if name == "empty.json" else (ReportQuestion("q", "treatment?", (Span(0, 7),)),)
         texts = (" ".join(["tablets", *draw.choices(WORDS, k=60)]) for _ in range(20))
-        write_squad([Report(Document(f"{name} {n}", text), asked) for n, text in enumerate(texts)], name)
+        write_squad([Report(Document(f"{name} {n}", text), questions) for n, text in enumerate(texts)], name)
 
 
 def test_reports_become_a_reader(run, bert, tmp_path):
@@ -41,26 +41,26 @@ def test_reports_become_a_reader(run, bert, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "message"),
     [
         (["empty.json"], "empty.json has no questions. Fix: "),
-        (["a.json=much"], "'a.json=much' names no file and no weight. Fix: "),
-        (["a.json=-1"], "'a.json=-1' names no file and no weight. Fix: "),
-        (["a.json", "--device", "tpu"], "--device knows no 'tpu'. Fix: "),
+        (["a.json=much"], "'a.json=much' is neither a file nor a file with a weight. Fix: "),
+        (["a.json=-1"], "'a.json=-1' is neither a file nor a file with a weight. Fix: "),
+        (["a.json", "--device", "tpu"], "--device does not accept 'tpu'. Fix: "),
         (["a.json", "--layers", "9"], "9 layers of the base cannot be kept: it has 2. Fix: "),
-        (["a.json", "--teacher", "nowhere"], "nowhere is no teacher: it is no reader. Fix: "),
+        (["a.json", "--teacher", "nowhere"], "nowhere is not a teacher: it is not a reader. Fix: "),
         (["a.json", "--validation", "0"], "questions to train on and 0 to validate with, which is too few. Fix: "),
     ],
 )
-def test_what_is_wrong_is_told(run, bert, tmp_path, arguments, said):
-    given = dict(zip(TINY[::2], TINY[1::2], strict=True))
-    rest = [part for name, value in given.items() if name not in arguments for part in (name, value)]
+def test_bad_settings_raise_an_error(run, bert, tmp_path, arguments, message):
+    options = dict(zip(TINY[::2], TINY[1::2], strict=True))
+    rest = [part for name, value in options.items() if name not in arguments for part in (name, value)]
     result = run("reader", *arguments, "--base", bert, "-o", tmp_path / "out", *rest)
     assert result.code == 2
-    assert said in result.err
+    assert message in result.err
 
 
-def test_what_a_file_has_wrong_is_told(run, bert, tmp_path):
+def test_a_bad_file_raises_an_error(run, bert, tmp_path):
     whole = json.loads((tmp_path / "a.json").read_text())
     whole["data"].append(whole["data"][0])
     (tmp_path / "twice.json").write_text(json.dumps(whole))

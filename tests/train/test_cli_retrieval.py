@@ -1,16 +1,33 @@
 """`capr train bi`, `poly` and `cross`, as a user runs them."""
 
 import json
+import os
+import shutil
 
 import pytest
 
+from capr.cli.sources.corpora import CorpusSource
+from capr.supervise.pairs import TrainingPairs
 from capr.train import loop
-from capr.train.pairs import Pairs
 
 TITLES = (
-    "Asthma", "Gout", "Measles", "Sepsis", "Malaria", "Rabies", "Migraine", "Pneumonia", "Psoriasis", "Epilepsy",
-    "Anemia", "Influenza", "Scabies", "Cholera", "Typhoid fever", "Zorblax syndrome",
-)  # fmt: skip
+    "Asthma",
+    "Gout",
+    "Measles",
+    "Sepsis",
+    "Malaria",
+    "Rabies",
+    "Migraine",
+    "Pneumonia",
+    "Psoriasis",
+    "Epilepsy",
+    "Anemia",
+    "Influenza",
+    "Scabies",
+    "Cholera",
+    "Typhoid fever",
+    "Zorblax syndrome",
+)
 TINY = (
     "--epochs",
     "1",
@@ -29,7 +46,7 @@ TINY = (
 
 @pytest.fixture
 def articles(tmp_path):
-    """A document about each disease; the one about asthma speaks of gout, too."""
+    """A document about each disease. The one about asthma also mentions gout."""
     path = tmp_path / "articles.jsonl"
     records = []
     for title in TITLES:
@@ -45,9 +62,9 @@ def articles(tmp_path):
 
 @pytest.fixture
 def lenient(monkeypatch):
-    """So few documents have something to validate with."""
-    split = Pairs.split
-    monkeypatch.setattr(Pairs, "split", lambda self, share, seed=0: split(self, 0.3, seed))
+    """A split for validation, although there are few documents."""
+    split = TrainingPairs.split
+    monkeypatch.setattr(TrainingPairs, "split", lambda self, share, seed=0: split(self, 0.3, seed))
 
 
 @pytest.mark.parametrize("kind", ["bi", "poly", "cross"])
@@ -63,33 +80,53 @@ def test_documents_become_a_model(run, articles, bert, tmp_path, lenient, kind):
     assert "CC0-1.0" in (tmp_path / "out" / "README.md").read_text()
 
 
-def test_a_held_out_entity_is_nowhere_in_what_is_learned(run, articles, bert, tmp_path, lenient):
+def test_a_held_out_entity_is_nowhere_in_the_training_data(run, articles, bert, tmp_path, lenient):
     (tmp_path / "test.txt").write_text("flu\n\nZorblax syndromes\n")
     result = run(
-        "bi", articles, "--base", bert, "-o", tmp_path / "out", "--without", tmp_path / "test.txt", *TINY, "--separate",
-        "--dimensions", "32,16", "--markers",
-    )  # fmt: skip
+        "bi",
+        articles,
+        "--base",
+        bert,
+        "-o",
+        tmp_path / "out",
+        "--without",
+        tmp_path / "test.txt",
+        *TINY,
+        "--separate",
+        "--dimensions",
+        "32,16",
+        "--markers",
+    )
     assert result.code == 0, result.err
     assert "28 passages, 28 queries, 2 documents and passages left out: " in result.err
-    pairs = Pairs.load(tmp_path / "out" / "training.pairs.gz")
-    said = [text.view("title") for text in pairs.passages] + [name for draw in pairs.draws for name in draw.names]
-    assert not [words for words in said if "influenza" in words.lower() or "zorblax" in words.lower()]
+    pairs = TrainingPairs.load(tmp_path / "out" / "training.pairs.gz")
+    texts = [text.view("title") for text in pairs.passages] + [name for draw in pairs.draws for name in draw.names]
+    assert not [words for words in texts if "influenza" in words.lower() or "zorblax" in words.lower()]
     assert not [draw for draw in pairs.draws if draw.entity == "MESH:D007251"]
     assert not [text for text in pairs.passages if "MESH:D007251" in text.entities]
     assert all(0 <= number < 28 for draw in pairs.draws for number in draw.negatives)
     assert (tmp_path / "out" / "query.onnx").is_file()
 
 
-def test_other_names_of_subjects_are_asked_for_and_held_out(run, articles, bert, tmp_path, lenient):
+def test_other_names_of_subjects_are_queries_and_are_held_out(run, articles, bert, tmp_path, lenient):
     aliases = tmp_path / "aliases.json"
     aliases.write_text(json.dumps({"Zorblax syndrome": ["Zorb"], "Gout": ["Podagra of old"]}))
     (tmp_path / "test.txt").write_text("podagra of old\n")
     result = run(
-        "bi", articles, "--base", bert, "-o", tmp_path / "out", "--aliases", aliases, *TINY, "--without",
+        "bi",
+        articles,
+        "--base",
+        bert,
+        "-o",
+        tmp_path / "out",
+        "--aliases",
+        aliases,
+        *TINY,
+        "--without",
         tmp_path / "test.txt",
-    )  # fmt: skip
+    )
     assert result.code == 0, result.err
-    pairs = Pairs.load(tmp_path / "out" / "training.pairs.gz")
+    pairs = TrainingPairs.load(tmp_path / "out" / "training.pairs.gz")
     named = {pairs.passages[draw.passage].title for draw in pairs.draws if "Zorb" in draw.names}
     assert named == {"Zorblax syndrome"}
     assert "Gout" not in {text.title for text in pairs.passages}
@@ -98,17 +135,21 @@ def test_other_names_of_subjects_are_asked_for_and_held_out(run, articles, bert,
 @pytest.mark.parametrize(
     ("kind", "options", "fact"),
     [
-        ("bi", ("--views", "text=many"), "--views 'text=many' is not understood. Fix: write text=2"),
-        ("cross", ("--views", "words"), "--views knows no 'words'. Fix: use text or opening or heading or title."),
+        ("bi", ("--views", "text=many"), "--views 'text=many' is not a list of views. Fix: write text=2"),
+        (
+            "cross",
+            ("--views", "words"),
+            "--views does not accept 'words'. Fix: use text or opening or heading or title.",
+        ),
         ("poly", ("--views", "text=0"), "--views 'text=0' leaves nothing to read. Fix: "),
-        ("bi", ("--pooling", "max"), "--pooling knows no 'max'. Fix: use cls or mean."),
-        ("bi", ("--similarity", "edit"), "--similarity knows no 'edit'. Fix: use cosine or dot."),
-        ("poly", ("--similarity", "edit"), "--similarity knows no 'edit'. Fix: use dot or cosine."),
+        ("bi", ("--pooling", "max"), "--pooling does not accept 'max'. Fix: use cls or mean."),
+        ("bi", ("--similarity", "edit"), "--similarity does not accept 'edit'. Fix: use cosine or dot."),
+        ("poly", ("--similarity", "edit"), "--similarity does not accept 'edit'. Fix: use dot or cosine."),
         ("bi", ("--without", "nothing.txt"), "nothing.txt"),
         ("bi", ("--aliases", "nothing.json"), "nothing.json"),
     ],
 )
-def test_what_is_not_understood_is_named_before_anything_is_trained(run, articles, bert, tmp_path, kind, options, fact):
+def test_bad_arguments_are_named_before_training(run, articles, bert, tmp_path, kind, options, fact):
     result = run(kind, articles, "--base", bert, "-o", tmp_path / "out", *TINY, *options)
     assert result.code == 2
     assert result.err.startswith("Error: ")
@@ -129,8 +170,17 @@ def test_other_names_have_to_be_lists(run, articles, bert, tmp_path, content):
 def test_a_base_that_is_not_there_is_named(run, articles, tmp_path, lenient):
     result = run("bi", articles, "--base", tmp_path / "none", "-o", tmp_path / "out", *TINY)
     assert result.code == 2
-    assert f"Error: {tmp_path / 'none'} " in result.err
-    assert " Fix: " in result.err
+    assert result.err.startswith(f"Error: there is no folder {tmp_path / 'none'}. Fix: ")  # before it reads
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("kind", ["bi", "cross", "poly", "late"])
+def test_a_base_that_cannot_be_used_leaves_no_folder(run, articles, bert, tmp_path, lenient, kind):
+    base = shutil.copytree(bert, tmp_path / "base", ignore=shutil.ignore_patterns("*.safetensors"))
+    result = run(kind, articles, "--base", base, "-o", tmp_path / "out", *TINY)
+    assert result.code == 2
+    assert f"Error: {base} cannot be loaded " in result.err
+    assert not (tmp_path / "out").exists()
 
 
 def test_too_few_documents_are_named(run, articles, bert, tmp_path):
@@ -138,27 +188,66 @@ def test_too_few_documents_are_named(run, articles, bert, tmp_path):
     result = run("bi", articles, "--base", bert, "-o", tmp_path / "out", *TINY)
     assert result.code == 2
     assert "too few. Fix: name more documents" in result.err
+    assert not (tmp_path / "out").exists()
 
 
-def test_an_interrupted_command_goes_on(run, articles, bert, tmp_path, lenient, monkeypatch):
-    given = ("cross", articles, "--base", bert, "-o", tmp_path / "out", *TINY, "--epochs", "3")
+def test_an_interrupted_command_continues(run, articles, bert, tmp_path, lenient, monkeypatch):
+    arguments = ("cross", articles, "--base", bert, "-o", tmp_path / "out", *TINY, "--epochs", "3")
     assert run("cross", articles, "--base", bert, "-o", tmp_path / "whole", *TINY, "--epochs", "3").code == 0
     with monkeypatch.context() as patch:
-        save = loop._Fit._save
+        save = loop.Loop._save
 
         def stopping(self):
             save(self)
-            if self.step >= self.epoch_steps:
+            if self.step >= self.task.epoch_steps:
                 raise KeyboardInterrupt
 
-        patch.setattr(loop._Fit, "_save", stopping)
-        assert run(*given).code == 130
+        patch.setattr(loop.Loop, "_save", stopping)
+        interrupted = run(*arguments)
+    assert interrupted.code == 130
+    place = tmp_path / "out" / "checkpoint.pt"
+    assert f"Training stopped. The same command with --resume continues from {place}.\n" in interrupted.err
     articles.unlink()
-    again = run(*given, "--resume")
+    again = run(*arguments, "--resume")
     assert again.code == 0, again.err
     assert "passages" not in again.err
     weights = [(tmp_path / name / "torch" / "model.safetensors").read_bytes() for name in ("whole", "out")]
     assert weights[0] == weights[1]
+
+
+def test_a_finished_model_is_not_trained_again(run, articles, bert, tmp_path, lenient):
+    arguments = ("bi", articles, "--base", bert, "-o", tmp_path / "out", *TINY)
+    assert run(*arguments).code == 0
+    before = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir()}
+    again = run(*arguments)
+    assert again.code == 2
+    fact = f"Error: {tmp_path / 'out'} has a finished model already. "
+    assert again.err == f"{fact}Fix: name another folder with -o, or remove it.\n"
+    assert {path.name: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir()} == before
+    assert run(*arguments, "--resume").code == 0
+
+
+def test_an_interruption_before_a_checkpoint_starts_again(run, articles, bert, tmp_path, lenient, monkeypatch):
+    def stop(self, *arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(loop.Loop, "_step", stop)
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "checkpoint.pt").write_bytes(b"of an older run")
+    os.utime(tmp_path / "out" / "checkpoint.pt", (0, 0))
+    result = run("cross", articles, "--base", bert, "-o", tmp_path / "out", *TINY)
+    assert result.code == 130
+    assert "Training stopped before its first checkpoint. The same command starts again.\n" in result.err
+
+
+def test_an_interrupted_tagger_continues_without_an_option(run, bert, tmp_path, monkeypatch):
+    def stop(*arguments):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(CorpusSource, "load", stop)
+    result = run("tagger", tmp_path, "--base", bert, "-o", tmp_path / "out")
+    assert result.code == 130
+    assert result.err.endswith("The same command continues from the last checkpoint, if there is one.\n")
 
 
 @pytest.mark.parametrize(
@@ -170,7 +259,7 @@ def test_an_interrupted_command_goes_on(run, articles, bert, tmp_path, lenient, 
         (("--vocabulary", "none.csv"), "--vocabulary would"),
     ],
 )
-def test_pairs_that_were_kept_are_not_labelled_again(run, bert, tmp_path, world, options, named):
+def test_saved_pairs_are_not_labelled_again(run, bert, tmp_path, world, options, named):
     world.save(tmp_path / "my.pairs.gz")
     result = run("bi", tmp_path / "my.pairs.gz", "--base", bert, "-o", tmp_path / "out", *TINY, *options)
     assert result.code == 2
@@ -178,7 +267,7 @@ def test_pairs_that_were_kept_are_not_labelled_again(run, bert, tmp_path, world,
     assert "Fix: make it again from the documents" in result.err
 
 
-def test_pairs_that_were_kept_can_be_learned_from(run, articles, bert, tmp_path, lenient, world):
+def test_saved_pairs_are_training_data(run, articles, bert, tmp_path, lenient, world):
     world.save(tmp_path / "my.pairs.gz")
     result = run("bi", tmp_path / "my.pairs.gz", "--base", bert, "-o", tmp_path / "out", *TINY, "--views", "title")
     assert result.code == 0, result.err

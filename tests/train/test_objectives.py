@@ -1,23 +1,22 @@
-"""What a batch holds."""
+"""The contents of a batch."""
 
 import random
 
 import pytest
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
-from capr.models.cross import CrossEncoder
-from capr.train.bases import Reader, load_classifier, load_encoder, load_tokenizer
-from capr.train.objectives import CrossObjective, Reading
-from capr.train.pairs import Draw, Pairs, Text
-from capr.train.retrieval import Recipe, build
+from capr.models.bases import PieceReader, load_classifier, load_encoder, load_tokenizer
+from capr.models.bi import Bi
+from capr.models.cross import Cross, CrossEncoder, CrossObjective
+from capr.supervise.pairs import Draw, LabelledPassage, TrainingPairs
 
 
-def test_where_all_passages_may_answer_any_is_taken(bert):
-    texts = [Text(str(number), "", "", "gout", ("g",), ("s",)) for number in range(20)]
+def test_negatives_are_any_passages_if_all_may_answer(bert):
+    texts = [LabelledPassage(str(number), "", "", "gout", ("g",), ("s",)) for number in range(20)]
     draws = [Draw(number, "g", "s", ("gout",), "Symptoms") for number in range(20)]
-    objective = build(Pairs(texts, draws), Recipe("cross", str(bert)), Reading(negatives=5, pieces=16), "cpu")
+    objective = Cross(base=str(bert), negatives=5, pieces=16).objective(TrainingPairs(texts, draws), "cpu")
     batch = objective.batch(draws[:2], random.Random(0))
-    assert sum(len(part["input_ids"]) for part in batch.passages) == 12
+    assert sum(len(part["input_ids"]) for part in batch.parts) == 12
 
 
 def test_a_teacher_reads_with_its_own_tokenizer(bert, world):
@@ -38,19 +37,19 @@ def test_a_teacher_reads_with_its_own_tokenizer(bert, world):
     other.normalizer = normalizers.BertNormalizer(lowercase=True)
     other.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
     other.post_processor = processors.BertProcessing(("[SEP]", vocabulary["[SEP]"]), ("[CLS]", vocabulary["[CLS]"]))
-    reading = Reading(negatives=2, pieces=32)
-    teacher = CrossObjective(
-        CrossEncoder(load_classifier(str(bert))), Pairs([], []), Reader(other, classifier, "cpu"), reading
-    )
-    student = CrossObjective(CrossEncoder(classifier), world, Reader(tokenizer, classifier, "cpu"), reading, [teacher])
+    family = Cross(base=str(bert), negatives=2, pieces=32)
+    judge = CrossEncoder(load_classifier(str(bert)))
+    teacher = CrossObjective(family, judge, TrainingPairs([], []), PieceReader(other, classifier, "cpu"))
+    reader = PieceReader(tokenizer, classifier, "cpu")
+    student = CrossObjective(family, CrossEncoder(classifier), world, reader, teachers=[teacher])
     batch = student.batch(world.draws[:2], random.Random(0))
-    (_, parts, _), mine = batch.judged[0], batch.passages
+    (parts, _), mine = batch.teacher_inputs[0], batch.parts
     assert parts[0]["input_ids"].shape == mine[0]["input_ids"].shape
     assert parts[0]["input_ids"].tolist() != mine[0]["input_ids"].tolist()
 
 
-def test_the_end_of_what_stands_before_is_kept(bert):
-    reader = Reader(load_tokenizer(str(bert)), load_encoder(str(bert)), "cpu")
+def test_the_end_of_the_text_before_is_kept(bert):
+    reader = PieceReader(load_tokenizer(str(bert)), load_encoder(str(bert)), "cpu")
     inputs = reader.read_windows([("the " * 100 + "rash", "gout", "")], 8)
     ids = inputs["input_ids"][0].tolist()
     assert reader.tokenizer.token_to_id("rash") in ids
@@ -60,4 +59,4 @@ def test_layers_that_are_not_there_cannot_be_kept(bert, world):
     from capr.documents import CaprError
 
     with pytest.raises(CaprError, match="5 layers of the base cannot be kept"):
-        build(world, Recipe("bi", str(bert), layers=5), Reading(), "cpu")
+        Bi(base=str(bert), layers=5).objective(world, "cpu")

@@ -8,13 +8,15 @@ import torch
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from transformers import BertConfig, BertModel
 
-from capr.annotate.tagger import Tagger
 from capr.documents import CaprError
 from capr.evaluate.entities import evaluate
+from capr.models.family import Schedule
 from capr.models.layers import cut
 from capr.models.tagger import distance, loss
-from capr.train import tagger as training
-from capr.train.corpus import Corpus
+from capr.models.tagger_family import TaggerFamily as Family
+from capr.runtime.tagger import Tagger
+from capr.supervise.corpora import Corpus
+from capr.train import tagging as training
 
 DISEASES = ["asthma", "gout", "measles", "sepsis"]
 DRUGS = ["aspirin", "heparin", "insulin", "codeine"]
@@ -41,7 +43,7 @@ def corpora(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory):
-    """An encoder of two small layers that has learned nothing."""
+    """An untrained encoder with two small layers."""
     folder = tmp_path_factory.mktemp("base")
     words = sorted({word.lower() for frame in FRAMES for word in frame if word != "{}"} | {*DISEASES, *DRUGS})
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused1]", "[unused2]", *words]
@@ -52,38 +54,52 @@ def base(tmp_path_factory):
     tokenizer.save(str(folder / "tokenizer.json"))
     torch.manual_seed(0)
     config = BertConfig(
-        vocab_size=len(tokens), hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
+        vocab_size=len(tokens),
+        hidden_size=32,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=64,
         max_position_embeddings=64,
-    )  # fmt: skip
+    )
     BertModel(config, add_pooling_layer=False).save_pretrained(folder)
     return folder
 
 
-def settings(**changes) -> training.Settings:
-    given = {
-        "layers": 1,
-        "adapt_steps": 2,
-        "epochs": 30,
-        "batch": 4,
-        "learning_rate": 3e-3,
-        "pieces": 32,
-        "average": 0.9,
+def train(corpora, base, texts, out, progress=lambda report: None, architecture="transformer", **changes):
+    """A tagger with few steps, layers and pieces."""
+    schedule = {"epochs": 30, "batch": 4, "learning_rate": 3e-3} | {
+        name: changes.pop(name) for name in ("epochs", "learning_rate") if name in changes
     }
-    return training.Settings(**{**given, **changes}, device="cpu")
+    family = Family(
+        **{
+            "layers": 1,
+            "adapt_steps": 2,
+            "pieces": 32,
+            "average": 0.9,
+            "base": str(base or ""),
+            **changes,
+            "architecture": architecture,
+        }
+    )
+    return training.train(corpora, family, Schedule(**schedule, patience=0, device="cpu"), out, texts, progress)
 
 
-def test_a_transformer_learns_and_tells_the_same_on_onnx_runtime(corpora, base, tmp_path):
+def train_tasty(corpora, out, progress=lambda report: None, **changes):
+    return train(corpora, None, [], out, progress, "tasty", **changes)
+
+
+def test_a_transformer_learns_and_tags_the_same_on_onnx_runtime(corpora, base, tmp_path):
     stages = []
     loaded = [Corpus.load(folder) for folder in corpora]
     texts = ["He has gout today. Aspirin was treated. " * 5]
-    training.train_transformer(loaded, base, texts, tmp_path, settings(), lambda stage, *_: stages.append(stage))
+    train(loaded, base, texts, tmp_path, lambda report: stages.append(report.stage))
     assert list(dict.fromkeys(stages)) == ["adapt", "teacher", "adapt-1", "tagger"]
     scores = evaluate(Tagger(tmp_path, "both"), corpora[0] / "train.tsv")
     assert scores["Disease"].f1 > 0.9
     assert scores["Chemical"].f1 > 0.9
     text = "He has asthma. Asthma was treated. No sign of asthma today."
-    found = [(tagged.span, tagged.type) for tagged in Tagger(tmp_path).tag(text)]
-    assert found == [((7, 13), "Disease"), ((15, 21), "Disease"), ((46, 52), "Disease")]
+    actual = [(tagged.span, tagged.type) for tagged in Tagger(tmp_path).tag(text)]
+    assert actual == [((7, 13), "Disease"), ((15, 21), "Disease"), ((46, 52), "Disease")]
     small, whole = Tagger(tmp_path), Tagger(tmp_path, weights="model.fp32.onnx")
     words = [["He", "has", "gout", "."], ["heparin", "was", "treated"]]
     assert [[label for label, _ in s] for s in small.label(words)] == [
@@ -94,57 +110,61 @@ def test_a_transformer_learns_and_tells_the_same_on_onnx_runtime(corpora, base, 
     assert manifest["settings"]["layers"] == 1
 
 
-def test_a_second_run_goes_on_after_the_last_stage(corpora, base, tmp_path):
+def test_a_second_run_continues_after_the_last_stage(corpora, base, tmp_path):
     loaded = [Corpus.load(corpora[0])]
     texts = ["He has gout today. " * 20]
 
-    def interrupted(stage: str, *_: object) -> None:
-        if stage == "tagger":
+    def interrupted(report) -> None:
+        if report.stage == "tagger":
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        training.train_transformer(loaded, base, texts, tmp_path, settings(epochs=2), interrupted)
+        train(loaded, base, texts, tmp_path, interrupted, epochs=2)
     stages = []
-    training.train_transformer(
-        loaded, base, texts, tmp_path, settings(epochs=2), lambda stage, *_: stages.append(stage)
-    )
+    train(loaded, base, texts, tmp_path, lambda report: stages.append(report.stage), epochs=2)
     assert set(stages) == {"tagger"}
+    with pytest.raises(CaprError, match=r"has a finished model already. Fix: name another folder with -o, or remove"):
+        train(loaded, base, texts, tmp_path, epochs=3)
+    for name in ("training.json", "model.onnx"):
+        (tmp_path / name).unlink()
     again = []
-    training.train_transformer(loaded, base, texts, tmp_path, settings(epochs=3), lambda stage, *_: again.append(stage))
+    train(loaded, base, texts, tmp_path, lambda report: again.append(report.stage), epochs=3)
     assert set(again) == {"adapt", "teacher", "adapt-1", "tagger"}  # other settings, other stages
 
 
 def test_a_teacher_needs_no_texts(corpora, base, tmp_path):
     stages = []
     loaded = [Corpus.load(corpora[0])]
-    training.train_transformer(loaded, base, [], tmp_path, settings(epochs=2), lambda stage, *_: stages.append(stage))
+    train(loaded, base, [], tmp_path, lambda report: stages.append(report.stage), epochs=2)
     assert list(dict.fromkeys(stages)) == ["teacher", "tagger"]
 
 
 def test_tasty_learns(corpora, tmp_path):
     corpus = Corpus.load(corpora[0])
     loaded = [Corpus("both", corpus.train * 4, [])]  # trigrams count that occur ten times
-    training.train_tasty(loaded, tmp_path, settings(epochs=8), lambda *_: None)
+    train_tasty(loaded, tmp_path, epochs=8)
     assert evaluate(Tagger(tmp_path), corpora[0] / "train.tsv")["Disease"].f1 > 0.9
     text = "He has gout."
-    assert [found.span.of(text) for found in Tagger(tmp_path).tag(text)] == ["gout"]
+    assert [actual.span.of(text) for actual in Tagger(tmp_path).tag(text)] == ["gout"]
 
 
 def test_the_seed_decides_and_other_data_is_another_stage(corpora, tmp_path):
     corpus = Corpus.load(corpora[0])
     for folder in ("one", "two"):
-        training.train_tasty([corpus], tmp_path / folder, settings(epochs=1), lambda *_: None)
-    kept = [torch.load(tmp_path / folder / "stages" / "tasty.pt")["weights"] for folder in ("one", "two")]
-    assert all(torch.equal(kept[0][name], kept[1][name]) for name in kept[0])
+        train_tasty([corpus], tmp_path / folder, epochs=1)
+    weights = [torch.load(tmp_path / folder / "stages" / "tasty.pt")["weights"] for folder in ("one", "two")]
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
     stages = []
     other = Corpus("both", corpus.train[:10], [])
-    training.train_tasty([other], tmp_path / "one", settings(epochs=1), lambda stage, *_: stages.append(stage))
-    assert stages == ["tasty"]
+    for name in ("training.json", "model.onnx"):
+        (tmp_path / "one" / name).unlink()
+    train_tasty([other], tmp_path / "one", lambda report: stages.append(report.stage), epochs=1)
+    assert set(stages) == {"tasty"}
 
 
 def test_a_corpus_without_an_entity_is_named(tmp_path):
-    with pytest.raises(CaprError, match=r"there is no entity in empty. Fix: "):
-        training.train_tasty([Corpus("empty", [], [])], tmp_path, settings(), lambda *_: None)
+    with pytest.raises(CaprError, match=r"empty has no entities\. Fix: "):
+        train_tasty([Corpus("empty", [], [])], tmp_path)
 
 
 def test_a_word_outside_may_be_of_a_type_that_the_corpus_leaves_out():
@@ -176,12 +196,36 @@ def test_a_folder_without_training_data_is_named(tmp_path):
 def test_a_base_without_a_tokenizer_is_named(corpora, tmp_path):
     loaded = [Corpus.load(corpora[0])]
     with pytest.raises(CaprError, match=r"has no tokenizer.json. Fix: "):
-        training.train_transformer(loaded, tmp_path, [], tmp_path / "out", settings(), lambda *_: None)
+        train(loaded, tmp_path, [], tmp_path / "out")
 
 
-def test_a_loss_that_is_no_number_stops_with_the_remedy(corpora, base, tmp_path):
+def test_a_loss_that_is_not_finite_stops_with_a_fix(corpora, base, tmp_path):
     loaded = [Corpus.load(corpora[0])]
     with pytest.raises(CaprError, match="Fix: lower the learning rate"):
-        training.train_transformer(
-            loaded, base, [], tmp_path, settings(learning_rate=1e30, distil=False), lambda *_: None
-        )
+        train(loaded, base, [], tmp_path, learning_rate=1e30, distil=False)
+
+
+def test_an_interrupted_stage_continues_from_its_checkpoint(corpora, tmp_path):
+    loaded = [Corpus.load(corpora[0])]
+
+    def interrupted(report) -> None:
+        if report.step > report.steps // 2:
+            raise KeyboardInterrupt
+
+    train_tasty(loaded, tmp_path / "whole", epochs=4)
+    with pytest.raises(KeyboardInterrupt):
+        train_tasty(loaded, tmp_path / "broken", interrupted, epochs=4)
+    steps = []
+    train_tasty(loaded, tmp_path / "broken", lambda report: steps.append((report.step, report.steps)), epochs=4)
+    assert steps[0][0] == steps[0][1] // 2 + 1
+    weights = [torch.load(tmp_path / name / "stages" / "tasty.pt")["weights"] for name in ("whole", "broken")]
+    assert all(torch.equal(weights[0][name], weights[1][name]) for name in weights[0])
+    assert [path.name for path in (tmp_path / "broken" / "stages").iterdir()] == ["tasty.pt"]
+
+
+def test_a_tagger_has_a_card(corpora, tmp_path):
+    train_tasty([Corpus.load(corpora[0])], tmp_path, epochs=1)
+    facts = json.loads((tmp_path / "training.json").read_text())
+    assert (facts["kind"], facts["data"]) == ("tagger", {"both": "24 sentences"})
+    assert facts["settings"]["epochs"] == 1
+    assert json.loads((tmp_path / "manifest.json").read_text())["kind"] == "tagger"

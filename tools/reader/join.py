@@ -1,13 +1,13 @@
-"""Fits how a reader and the ranker that ships are joined, and says what that gains on development data.
+"""Fit the weights that join a reader with the ranker that ships, and measure the gain on development data.
 
 python tools/reader/join.py REPORTS READER
 
-REPORTS is what prepare.py has made, READER the folder of a reader, which gets a ranked.json. The weights are fitted by
-logistic regression to whether an answer is right, on half of the questions of each development file; the other half
-says what is gained. So that no file outweighs another, each counts the same. All paragraphs decide how reader and
-ranker are weighed; then the best of each question about clinical texts, which is what people see, decide how sure that
-is. The threshold is the lowest at which nine in ten of those without an answer are refused in each file, both halves
-together: a wrong answer does more harm than none.
+REPORTS is the output of prepare.py. READER is the folder of a reader; the script writes a ranked.json into it. Logistic
+regression fits the weights to whether an answer is right, on half of the questions of each development file; the other
+half shows the gain. All files have the same weight. All paragraphs serve to fit the weights of reader and ranker. The
+best paragraph of each question about clinical texts, which users see, then serves to fit the confidence. The threshold
+is the lowest one at which reader and ranker refuse nine in ten unanswerable questions of each file, both halves
+together, because a wrong answer does more harm than no answer.
 """
 
 import random
@@ -17,125 +17,157 @@ from pathlib import Path
 
 import numpy as np
 
-from capr.evaluate.answers import calibration_error, f1
-from capr.index.onnx import any_manifest
-from capr.search.models import shipped
-from capr.search.ranked_reader import Joint, logit
-from capr.search.reader import OnnxReader
-from capr.search.rerank import OnnxRanker
+from capr.measures.answers import calibration_error, f1
+from capr.runtime.kinds import read_manifest
+from capr.runtime.ranked_reader import Joint, logit
+from capr.runtime.ranker import OnnxRanker
+from capr.runtime.reader import OnnxReader
+from capr.runtime.shipped import shipped
+from capr.supervise.paragraph_questions import WeightedReports, whole_reports
 from capr.supervise.reports import read_reports
-from capr.train.questions import Source, whole_reports
 
 CLINICAL = ("samples", "covid", "clinical", "clauses")
 FILES = (*CLINICAL, "squad")
 LENGTH, PARAGRAPHS, QUESTIONS = 900, 12, 150
-RIGHT = 0.5  # F1 from which on an answer is right
-REFUSED = 0.9  # of the questions without an answer
+MIN_RIGHT_F1 = 0.5  # an answer with this F1 or more is right
+MIN_REFUSED = 0.9  # the minimum share of refused questions among those without an answer
 
 
 def main(reports, folder):
     reader, ranker = OnnxReader(folder), OnnxRanker(shipped("ranker"))
     halves = {}
     for file in FILES:
-        groups = read(reports / f"dev-{file}.json.gz", reader, ranker)
+        groups = read_groups(reports / f"dev-{file}.json.gz", reader, ranker)
         random.Random(file).shuffle(groups)
         halves[file] = groups[::2], groups[1::2]
         print(f"{file}: {len(groups)} questions", flush=True)
     fit = {file: fit for file, (fit, _) in halves.items()}
-    weights = fitted(
-        [[((logit(one.confidence), one.score, 1.0), one.right) for group in groups for one in group]
-         for groups in fit.values()]
-    )  # fmt: skip
-    joint = Joint(any_manifest(shipped("ranker"), "ranker").name, *weights, 0.5)
-    slope, bias = fitted(
-        [[((logit(sure), 1.0), right) for sure, right, _ in tops(fit[file], joint)] for file in CLINICAL]
+    weights = fit_weights(
+        [
+            [
+                ((logit(paragraph.confidence), paragraph.score, 1.0), paragraph.is_right)
+                for group in groups
+                for paragraph in group
+            ]
+            for groups in fit.values()
+        ]
+    )
+    joint = Joint(read_manifest(shipped("ranker"), "ranker").name, *weights, 0.5)
+    slope, bias = fit_weights(
+        [
+            [((logit(confidence), 1.0), is_right) for confidence, is_right, _ in best_answers(fit[file], joint)]
+            for file in CLINICAL
+        ]
     )
     joint = replace(joint, confidence=slope * weights[0], score=slope * weights[1], bias=slope * weights[2] + bias)
-    least = refusing([tops([*fit, *held], joint) for file, (fit, held) in halves.items() if file in CLINICAL])
-    joint = Joint(joint.ranker, *(round(float(v), 4) for v in (joint.confidence, joint.score, joint.bias, least)))
+    threshold = refusal_threshold(
+        [best_answers([*fit, *held_out], joint) for file, (fit, held_out) in halves.items() if file in CLINICAL]
+    )
+    joint = Joint(
+        joint.ranker, *(round(float(value), 4) for value in (joint.confidence, joint.score, joint.bias, threshold))
+    )
     joint.write(folder)
     print(joint)
-    for file, (_, held) in halves.items():
-        report(file, "reader", held, lambda one: one.confidence, reader.threshold)
-        report(file, "ranker", held, lambda one: one.score, 0.0)
-        report(file, "both", held, lambda one: joint.joined(one.confidence, one.score), joint.threshold)
+    for file, (_, held_out) in halves.items():
+        print_measures(file, "reader", held_out, lambda paragraph: paragraph.confidence, reader.threshold)
+        print_measures(file, "ranker", held_out, lambda paragraph: paragraph.score, 0.0)
+        print_measures(
+            file,
+            "both",
+            held_out,
+            lambda paragraph: joint.joined(paragraph.confidence, paragraph.score),
+            joint.threshold,
+        )
 
 
-class One:
-    """A paragraph with what was read in it."""
+class ReadParagraph:
+    """A paragraph with the reader's answer, its scores, and whether it is right."""
 
-    def __init__(self, posed, found, confidence, score, golds):
-        said = found.span.of(posed.text)
-        self.has, self.confidence, self.score = bool(posed.answers), confidence, score
-        self.f1, self.right = f1(said, golds) if golds else 0.0, f1(said, posed.golds) >= RIGHT
+    def __init__(self, example, answer, confidence, score, golds):
+        text = answer.span.of(example.text)
+        self.has_answer, self.confidence, self.score = bool(example.answers), confidence, score
+        self.f1, self.is_right = f1(text, golds) if golds else 0.0, f1(text, example.gold_answers) >= MIN_RIGHT_F1
 
 
-def read(path, reader, ranker):
+def read_groups(path, reader, ranker):
+    """Read the paragraphs of each question, with the reader's answers and the ranker's scores."""
     groups = []
-    for group in whole_reports([Source(read_reports(path))], QUESTIONS, PARAGRAPHS, None, LENGTH, "measured"):
-        found = reader.extract([(one.question, one.text) for one in group])
-        scores = ranker.scores(group[0].question, [one.text for one in group])
+    for group in whole_reports([WeightedReports(read_reports(path))], QUESTIONS, PARAGRAPHS, None, LENGTH, "measured"):
+        answers = reader.extract([(example.question, example.text) for example in group])
+        scores = ranker.scores(group[0].question, [example.text for example in group])
         scores = [score - max(scores) for score in scores]
-        golds = [gold for one in group for gold in one.golds]
-        groups.append([
-            One(one, some[0], reader.confidence(some[0]), score, golds)
-            for one, some, score in zip(group, found, scores, strict=True) if some
-        ])  # fmt: skip
+        golds = [gold for example in group for gold in example.gold_answers]
+        groups.append(
+            [
+                ReadParagraph(example, best[0], reader.confidence(best[0]), score, golds)
+                for example, best, score in zip(group, answers, scores, strict=True)
+                if best
+            ]
+        )
     return groups
 
 
-def tops(groups, joint):
-    """Of the best answer to each question: how sure, whether it is right, and whether the report answers at all."""
-    found = []
+def best_answers(groups, joint):
+    """Return for the best answer to each question: confidence, whether it is right, whether the report answers."""
+    best_of_groups = []
     for group in groups:
-        best = max(group, key=lambda one: joint.joined(one.confidence, one.score))
-        found.append((joint.joined(best.confidence, best.score), best.right, any(one.has for one in group)))
-    return found
+        best = max(group, key=lambda paragraph: joint.joined(paragraph.confidence, paragraph.score))
+        best_of_groups.append(
+            (joint.joined(best.confidence, best.score), best.is_right, any(paragraph.has_answer for paragraph in group))
+        )
+    return best_of_groups
 
 
-def refusing(files):
-    """The lowest threshold at which so many questions without an answer are refused in every file."""
-    without = [np.array([sure for sure, _, has in found if not has]) for found in files]
-    without = [some for some in without if len(some)]
-    candidates = np.unique(np.concatenate(without)) + 1e-6
-    return next(least for least in candidates if min((some < least).mean() for some in without) >= REFUSED)
+def refusal_threshold(files):
+    """Return the lowest threshold at which enough unanswerable questions of every file are refused."""
+    unanswerable = [
+        np.array([confidence for confidence, _, has_answer in answers if not has_answer]) for answers in files
+    ]
+    unanswerable = [confidences for confidences in unanswerable if len(confidences)]
+    candidates = np.unique(np.concatenate(unanswerable)) + 1e-6
+    return next(
+        threshold
+        for threshold in candidates
+        if min((confidences < threshold).mean() for confidences in unanswerable) >= MIN_REFUSED
+    )
 
 
-def fitted(files, steps=50, penalty=1e-3):
-    """Weights of logistic regression by Newton's method, each file with the same weight.
+def fit_weights(files, steps=50, penalty=1e-3):
+    """Fit weights of logistic regression by Newton's method, each file with the same weight.
 
-    A file has features, of which the last is 1 for the bias, and whether each is right.
+    A row of a file has features, the last of which is 1 for the bias, and whether the answer is right.
     """
     x = np.array([features for rows in files for features, _ in rows])
     y = np.array([right for rows in files for _, right in rows], float)
-    weight = np.concatenate([np.full(len(rows), 1 / len(rows) / len(files)) for rows in files])
-    found = np.eye(x.shape[1])[0]
+    row_weights = np.concatenate([np.full(len(rows), 1 / len(rows) / len(files)) for rows in files])
+    weights = np.eye(x.shape[1])[0]
     for _ in range(steps):
-        likely = 1 / (1 + np.exp(-x @ found))
-        slope = x.T @ (weight * (likely - y)) + penalty * found
-        bend = x.T @ (x * (weight * likely * (1 - likely))[:, None]) + penalty * np.eye(x.shape[1])
-        found = found - np.linalg.solve(bend, slope)
-    return found
+        probability = 1 / (1 + np.exp(-x @ weights))
+        gradient = x.T @ (row_weights * (probability - y)) + penalty * weights
+        hessian = x.T @ (x * (row_weights * probability * (1 - probability))[:, None]) + penalty * np.eye(x.shape[1])
+        weights = weights - np.linalg.solve(hessian, gradient)
+    return weights
 
 
-def report(file, name, groups, sure, least):
-    places, f1s, oracle, answered, refused = [], [], [], [], []
+def print_measures(file, name, groups, score, threshold):
+    """Print the measures of the answers that a score puts first."""
+    ranks, f1s, oracle, answered_flags, refused_flags = [], [], [], [], []
     for group in groups:
-        order = sorted(group, key=sure, reverse=True)
-        if not any(one.has for one in group):
-            refused.append(sure(order[0]) < least)
+        order = sorted(group, key=score, reverse=True)
+        if not any(paragraph.has_answer for paragraph in group):
+            refused_flags.append(score(order[0]) < threshold)
             continue
-        places.append(1 + next(place for place, one in enumerate(order) if one.has))
+        ranks.append(1 + next(rank for rank, paragraph in enumerate(order) if paragraph.has_answer))
         f1s.append(order[0].f1)
-        oracle.append(next(one.f1 for one in order if one.has))
-        answered.append(sure(order[0]) >= least)
-    measures = {f"P@{k}": np.mean([place <= k for place in places]) for k in (1, 2, 3)}
-    measures |= {"PR-QA F1": np.mean(f1s), "Oracle-QA F1": np.mean(oracle), "answered": np.mean(answered)}
-    if refused:
-        measures["refused"] = np.mean(refused)
+        oracle.append(next(paragraph.f1 for paragraph in order if paragraph.has_answer))
+        answered_flags.append(score(order[0]) >= threshold)
+    measures = {f"P@{k}": np.mean([rank <= k for rank in ranks]) for k in (1, 2, 3)}
+    measures |= {"PR-QA F1": np.mean(f1s), "Oracle-QA F1": np.mean(oracle), "answered": np.mean(answered_flags)}
+    if refused_flags:
+        measures["refused"] = np.mean(refused_flags)
     if name != "ranker":
-        best = [max(group, key=sure) for group in groups]
-        measures["ECE"] = calibration_error([(sure(one), one.right) for one in best])
+        best = [max(group, key=score) for group in groups]
+        measures["ECE"] = calibration_error([(score(paragraph), paragraph.is_right) for paragraph in best])
     print(
         f"{file:9}{name:8}", {measure: round(100 * float(value), 1) for measure, value in measures.items()}, flush=True
     )

@@ -1,12 +1,12 @@
-"""Measures readers in 32 bits on a GPU: over lengths of paragraphs, or beside the 8 bits that ship.
+"""Measure readers in 32 bits on a GPU: over lengths of paragraphs, or compared with the 8 bits that ship.
 
 python tools/reader/measure.py lengths FILE OUT READER…
 python tools/reader/measure.py bits FILE… OUT READER
 
-FILE is of prepare.py, READER a folder that train.py has made. `lengths` is the paper's figure, as `capr evaluate
-reports --lengths` makes it, for one recipe with several seeds, and writes what is measured to OUT; `draw OUT PICTURE`
-draws it, where matplotlib is. `bits` says what 8 bits cost, in uniform paragraphs and without the ranker. Besides capr
-itself it needs torch, transformers and onnxruntime; what else capr imports is not used.
+FILE is a file from prepare.py, READER a folder from train.py. `lengths` measures the data of the paper's figure, as
+`capr evaluate reports --lengths` does, for one reader with several seeds, and writes the results to OUT. `draw OUT
+PICTURE` draws the figure and needs matplotlib. `bits` measures the loss from 8 bits, in uniform paragraphs and without
+the ranker. Besides capr itself, the script needs torch, transformers and onnxruntime.
 """
 
 import json
@@ -15,18 +15,15 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-import standins  # noqa: F401
 import torch
 
 from capr.evaluate.reports import measure, over_lengths
-from capr.search.reader import OnnxReader, Reading, sigmoid
-from capr.search.reading import Extractor
+from capr.models.family import Schedule
+from capr.models.reader import GPU_PIECES, ReaderFamily, inputs_of
+from capr.runtime.extraction import AnswerExtractor
+from capr.runtime.reader import OnnxReader, ReadAnswer, sigmoid
 from capr.segment.paragraphs import Paragraphs
 from capr.supervise.reports import read_reports
-from capr.train.loop import Schedule
-from capr.train.reader import GPU_PIECES, Recipe, build, inputs_of
 
 LENGTHS = (300, 600, 1000, 1500, 2000)
 
@@ -37,42 +34,50 @@ class TorchReader:
     def __init__(self, folder):
         self.manifest = json.loads((folder / "manifest.json").read_text())
         self.name, self.threshold = folder.name, self.manifest.get("threshold", 0.5)
-        objective = build(Recipe(str(folder)), Schedule().device)
+        objective = ReaderFamily(base=str(folder)).objective(Schedule().device)
         self._model, self._reader = objective.model.to(objective.reader.device).eval(), objective.reader
-        self._extractor = Extractor(objective.cutter, self._scores, self.manifest["answer"], GPU_PIECES)
+        self._extractor = AnswerExtractor(objective.cutter, self._scores, self.manifest["answer"], GPU_PIECES)
 
     def read(self, question, paragraphs, best=1):
         temperature, bias = self.manifest.get("temperature", 1.0), self.manifest.get("bias", 0.0)
-        found = self._extractor.extract([(question, paragraph) for paragraph in paragraphs], best)
-        return [[Reading(one.span, sigmoid(one.margin / temperature + bias)) for one in some] for some in found]
+        answers = self._extractor.extract([(question, paragraph) for paragraph in paragraphs], best)
+        return [
+            [ReadAnswer(answer.span, sigmoid(answer.margin / temperature + bias)) for answer in paragraph_answers]
+            for paragraph_answers in answers
+        ]
 
     @torch.no_grad()
     def _scores(self, windows):
-        return self._model(**self._reader.moved(inputs_of(windows, self._reader))).float().cpu().numpy()
+        return self._model(**self._reader.to_device(inputs_of(windows, self._reader))).float().cpu().numpy()
 
 
 def lengths(file, out, *folders):
+    """Measure readers over lengths of paragraphs, and write the results."""
     reports = read_reports(Path(file))
-    measured = over_lengths([TorchReader(Path(folder)) for folder in folders], reports, LENGTHS)
-    Path(out).write_bytes(pickle.dumps(measured))
-    for one in measured:
-        show(one.reader, one)
+    results = over_lengths([TorchReader(Path(folder)) for folder in folders], reports, LENGTHS)
+    Path(out).write_bytes(pickle.dumps(results))
+    for result in results:
+        show(result.reader, result)
 
 
-def bits(*given):
-    *files, out, folder = given
+def bits(*arguments):
+    """Measure a reader in 32 and in 8 bits, and write the measures and the share of equal spans."""
+    *files, out, folder = arguments
     readers = {"32 bits": TorchReader(Path(folder)), "8 bits": OnnxReader(folder)}
     rows = []
     for file in files:
         reports = read_reports(Path(file))
-        both = {}
+        results = {}
         for name, reader in readers.items():
-            begun = time.monotonic()
-            both[name] = measure(reader, reports, Paragraphs("uniform"))
-            show(f"{Path(file).name} {name} {time.monotonic() - begun:.0f} s", both[name])
-        same = [one.span == two.span for one, two in zip(*(one.outcomes for one in both.values()), strict=True)]
-        rows.append({"file": Path(file).name, "same": sum(same) / len(same)})
-        rows[-1] |= {name: one.as_json() for name, one in both.items()}
+            start = time.monotonic()
+            results[name] = measure(reader, reports, Paragraphs("uniform"))
+            show(f"{Path(file).name} {name} {time.monotonic() - start:.0f} s", results[name])
+        same_spans = [
+            first.span == second.span
+            for first, second in zip(*(result.outcomes for result in results.values()), strict=True)
+        ]
+        rows.append({"file": Path(file).name, "same": sum(same_spans) / len(same_spans)})
+        rows[-1] |= {name: result.as_json() for name, result in results.items()}
     Path(out).write_text(json.dumps(rows, indent=1) + "\n")
 
 
@@ -82,9 +87,9 @@ def draw(measured, picture):
     plot_lengths(Path(picture), pickle.loads(Path(measured).read_bytes()))
 
 
-def show(name, measured):
-    values = {measure: round(100 * value, 1) for measure, value in measured.measures.items()}
-    print(f"{name} {measured.cut} {measured.length:.0f}", values, flush=True)
+def show(name, result):
+    values = {measure: round(100 * value, 1) for measure, value in result.measures.items()}
+    print(f"{name} {result.cut} {result.length:.0f}", values, flush=True)
 
 
 if __name__ == "__main__":

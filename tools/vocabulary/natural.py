@@ -1,4 +1,4 @@
-"""Names in natural order and case, and the key by which two names are the same."""
+"""Names in natural order and case, and the key that equal names share."""
 
 from __future__ import annotations
 
@@ -36,9 +36,15 @@ CHEMICAL = re.compile(r"\d[,'\"(]|\(|\d-\w+-\d|[a-z]{22}|^\d+-|\"|\.$|^[a-z]+-\d
 
 
 def singular(word: str) -> str:
-    for end, one in (("itides", "itis"), ("oses", "osis"), ("yses", "ysis"), ("culi", "culus"), ("aches", "ache")):
-        if len(word) > len(end) and word.endswith(end):
-            return word[: -len(end)] + one
+    for plural_ending, singular_ending in (
+        ("itides", "itis"),
+        ("oses", "osis"),
+        ("yses", "ysis"),
+        ("culi", "culus"),
+        ("aches", "ache"),
+    ):
+        if len(word) > len(plural_ending) and word.endswith(plural_ending):
+            return word[: -len(plural_ending)] + singular_ending
     if len(word) > 4 and word.endswith("ies"):
         return word[:-3] + "y"
     if len(word) > 4 and re.search(r"(ss|sh|ch|x)es$", word):
@@ -49,37 +55,38 @@ def singular(word: str) -> str:
 
 
 def key(name: str) -> str:
-    """What makes two names the same: case, accents, hyphens, apostrophes, plural and spacing are ignored."""
+    """Return the key that equal names share; it ignores case, accents, hyphens, apostrophes, plural and spacing."""
     text = unicodedata.normalize("NFKD", name)
-    text = "".join(c for c in text if not unicodedata.combining(c)).lower()
+    text = "".join(char for char in text if not unicodedata.combining(char)).lower()
     text = re.sub(r"['’]s\b|['’]", "", text)
     text = re.sub(r"[^a-z0-9+%.]+", " ", text).strip(" .")
     return " ".join(singular(word) for word in text.split())
 
 
 def uninvert(name: str, free: bool) -> str | None:
-    """'Infarction, Myocardial' becomes 'Myocardial Infarction'; None where the order cannot be told.
+    """Turn 'Infarction, Myocardial' into 'Myocardial Infarction'; None if the order is unclear.
 
-    free: the source inverts as a rule (MeSH), so several commas are read too; elsewhere only a short single tail is.
+    free: the source inverts as a rule (MeSH), so names with several commas count too; otherwise only a short single
+    tail does.
     """
     head, *rest = [part.strip() for part in name.split(", ")]
     if not rest:
         return name
     if len(rest) > 3 or any(not part or re.match(r"(and|or)\b", part, re.I) for part in [head, *rest]):
         return None  # a list, not an inversion
-    after = [part for part in rest if TAIL.match(part)]  # '..., 7' and '..., due to ...' stay behind
-    before = [part for part in rest if not TAIL.match(part)]
+    suffixes = [part for part in rest if TAIL.match(part)]  # '..., 7' and '..., due to ...' stay at the end
+    prefixes = [part for part in rest if not TAIL.match(part)]
     if not free and not re.fullmatch(r"[^,]+, type [0-9IV]+[A-Za-z]?", name):
-        unclear = before and (len(before[0].split()) > 2 or re.search(r"\d|recessive|dominant|linked", before[0]))
+        unclear = prefixes and (len(prefixes[0].split()) > 2 or re.search(r"\d|recessive|dominant|linked", prefixes[0]))
         if len(rest) > 1 or unclear:
             return None  # 'deafness, autosomal recessive 5'
-    if before and re.search(r" and | or ", head):
+    if prefixes and re.search(r" and | or ", head):
         return None
-    return " ".join([*before[::-1], head, *after])
+    return " ".join([*prefixes[::-1], head, *suffixes])
 
 
 def natural_forms(name: str, source: str) -> Iterator[str]:
-    """The natural forms of a source's name: none, one or several."""
+    """Yield the natural forms of a source's name: none, one or several."""
     name = re.sub(r"\s+", " ", name.replace("’", "'")).strip()
     name = re.sub(r" \((disease|disorder|finding|morphologic abnormality|clinical)\)$", "", name)
     if NOISE.search(name):
@@ -87,13 +94,13 @@ def natural_forms(name: str, source: str) -> Iterator[str]:
     for pattern, short, long in (
         (r"([A-Z][A-Z0-9-]{1,7}) \((.+)\)", 1, 2),  # CVA (Cerebrovascular Accident)
         (r"(.+?),? \(([A-Z][A-Z0-9-]{1,7})\)", 2, 1),  # myocardial infarction (MI)
-        (r"([A-Z][A-Z0-9-]{1,7})(?:,| -) ([a-z][^,]{6,})", 1, 2),
-    ):  # MI, myocardial infarction
-        found = re.fullmatch(pattern, name)
-        if found and (short == 2 or "(" in name or found[1][0].lower() == found[2][0]):
-            yield found[short]
-            if ", " not in found[long]:
-                yield found[long]
+        (r"([A-Z][A-Z0-9-]{1,7})(?:,| -) ([a-z][^,]{6,})", 1, 2),  # MI, myocardial infarction
+    ):
+        match = re.fullmatch(pattern, name)
+        if match and (short == 2 or "(" in name or match[1][0].lower() == match[2][0]):
+            yield match[short]
+            if ", " not in match[long]:
+                yield match[long]
             return
     if re.search(r"[\[\]]|\) ?$" if source == "DRUGBANK" else r"[()\[\]]", name):
         return
@@ -103,18 +110,21 @@ def natural_forms(name: str, source: str) -> Iterator[str]:
 
 
 def icd_forms(name: str) -> Iterator[str]:
-    """ICD-10-CM wording in plain words: '[herpes simplex]' is another name, '(primary)' may be left out."""
+    """Yield plain forms of ICD-10-CM wording: '[herpes simplex]' is another name, '(primary)' is optional."""
     name = re.sub(r"^Unspecified ", "", name)
     for _ in range(3):
         name = ICD_TAIL.sub("", name).strip()
     if ICD_NOISE.search(name):
         return
     forms = [name]
-    found = re.fullmatch(r"(.*?)\s*([^\s\[]+)? \[([^\]]+)\]\s*(.*)", name)
-    if found:
-        before, word, other, rest = (group or "" for group in found.groups())
-        alone = re.fullmatch(r"[A-Z]{2,6}", other)
-        forms = [f"{before} {word} {rest}", f"{other} {rest}" if (alone and not rest) or not (alone or before) else ""]
+    match = re.fullmatch(r"(.*?)\s*([^\s\[]+)? \[([^\]]+)\]\s*(.*)", name)
+    if match:
+        before, word, other_name, rest = (group or "" for group in match.groups())
+        is_abbreviation = re.fullmatch(r"[A-Z]{2,6}", other_name)
+        forms = [
+            f"{before} {word} {rest}",
+            f"{other_name} {rest}" if (is_abbreviation and not rest) or not (is_abbreviation or before) else "",
+        ]
     for form in forms:
         short, full = re.sub(r" ?\([^)]*\)", "", form), re.sub(r"[()]", "", form)
         for plain in dict.fromkeys([short, full]):
@@ -125,7 +135,7 @@ def icd_forms(name: str) -> Iterator[str]:
 
 
 class Case:
-    """Lower case, save for proper names and abbreviations, as the sources that write so teach it."""
+    """Puts names into lower case, except proper names and abbreviations; it learns these from sources in lower case."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self.lower: Counter[str] = Counter()
@@ -136,20 +146,21 @@ class Case:
             elif word[1:].islower():
                 self.upper[word.lower()] += 1
 
-    def proper(self, low: str) -> bool:
-        return self.upper[low] > self.lower[low]
+    def is_proper(self, word: str) -> bool:
+        return self.upper[word] > self.lower[word]
 
     def name(self, name: str) -> str:
         eponym = re.search(r"\b(syndrome|disease|sign)$", name, re.I) or "'s" in name
-        words, first = re.split(r"([A-Za-z]+)", name), True
-        for i, word in enumerate(words):
-            low = word.lower()
+        words, is_first = re.split(r"([A-Za-z]+)", name), True
+        for index, word in enumerate(words):
+            lower_word = word.lower()
+            # An unknown first word before 'syndrome' keeps its capital.
             if (
                 word[:1].isupper()
                 and word[1:].islower()
-                and not self.proper(low)
-                and (self.lower[low] or not (eponym and first))
-            ):  # an unknown first word before 'syndrome' stays
-                words[i] = low
-            first = first and not word.isalpha()
+                and not self.is_proper(lower_word)
+                and (self.lower[lower_word] or not (eponym and is_first))
+            ):
+                words[index] = lower_word
+            is_first = is_first and not word.isalpha()
         return "".join(words)

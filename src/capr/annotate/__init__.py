@@ -1,6 +1,6 @@
-"""What a text speaks of, and how: mentions of entities with their context, and the aspects that its headings name.
+"""Annotate a text: mentions of entities with their context, and the aspects of its headings.
 
-`capr.annotate(document)` finds the mentions; the module itself can be called.
+The module is callable: `capr.annotate(document)` finds the mentions.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import sys
 from types import ModuleType
 
-from capr.annotate.aspects import Aspect, aspect_of
 from capr.annotate.completion import Suggestion
 from capr.annotate.concept import Concept
 from capr.annotate.context import Cue, context
@@ -16,6 +15,7 @@ from capr.annotate.mentions import Mention, annotate
 from capr.annotate.query import Query
 from capr.annotate.vocabulary import Vocabulary
 from capr.documents import Document
+from capr.segment.aspects import Aspect, aspect_of
 
 __all__ = [
     "Aspect",

@@ -9,25 +9,25 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from capr.annotate.names import abbreviation
 from capr.documents import Span
+from capr.text.names import abbreviation
 
 SHORT = r"[^\W_][\w/&-]{1,9}"
 IN_BRACKETS = re.compile(rf"\(\s*({SHORT})\s*(?=[);,])")
 BEFORE_BRACKETS = re.compile(rf"(?<!\w)({SHORT}) \(([^()\n]{{3,120}})\)")
-BORDER = re.compile(r"[.;:!?()\[\]]\s|\n\s*\n")  # a definition does not reach across
-LONGEST = 200  # characters
+BORDER = re.compile(r"[.;:!?()\[\]]\s|\n\s*\n")  # no definition crosses it
+LONGEST = 200  # characters of a long form
 
 
 class Definition(NamedTuple):
-    """An abbreviation and the words that it stands for."""
+    """An abbreviation and the span of its long form."""
 
     short: str
     long: Span
 
 
 def definitions(text: str) -> Iterator[Definition]:
-    """The definitions of a text: `long form (LF)` in the text's order, then `LF (long form)`.
+    """Yield the definitions of a text: `long form (LF)` in the order of the text, then `LF (long form)`.
 
     >>> text = "Treated for acute kidney injury (AKI) and a UTI (urinary tract infection)."
     >>> [(definition.short, definition.long.of(text)) for definition in definitions(text)]
@@ -46,19 +46,19 @@ def definitions(text: str) -> Iterator[Definition]:
 
 
 def _begin(before: str, short: str) -> int | None:
-    """Where the long form of an abbreviation begins in the words before it; None if they are no long form.
+    """Return where the long form of an abbreviation begins in the text before it, or None if there is no long form.
 
-    Every letter is found from right to left, the first one at the start of a word.
+    The long form contains every letter of the abbreviation, matched from right to left; the first letter begins a word.
     """
     letters = [letter for letter in abbreviation(short).lower() if letter.isalnum()]
     if sum(map(str.isupper, short)) < 2 or len(letters) < 2:
         return None
-    low = [letter.lower() for letter in before]
-    position = len(low)
+    lowered = [letter.lower() for letter in before]  # as a list, because "İ" becomes two characters
+    position = len(lowered)
     for number in range(len(letters) - 1, -1, -1):
         position -= 1
         while position >= 0 and not (
-            low[position] == letters[number] and (number or position == 0 or not low[position - 1].isalnum())
+            lowered[position] == letters[number] and (number or position == 0 or not lowered[position - 1].isalnum())
         ):
             position -= 1
         if position < 0:

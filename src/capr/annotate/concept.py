@@ -1,4 +1,4 @@
-"""A concept: one thing under all its names."""
+"""Concepts: the entries of the vocabulary."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Concept:
-    """One thing under all its names.
+    """An entity with all its names and codes.
 
     Attributes:
-        code: with the system that it comes from, such as `MESH:D009203`.
-        kind: `disease`, `symptom` or `drug`, or what a user's table says.
-        name: the preferred one.
-        synonyms: all others.
-        codes: the same thing in other systems, such as `ICD10CM:I21`.
+        code: the code, with its system: `MESH:D009203`.
+        kind: `disease`, `symptom`, `drug` or a kind of a user's table.
+        name: the preferred name.
+        synonyms: the other names.
+        codes: the codes of other systems, such as `ICD10CM:I21`.
     """
 
     code: str
@@ -26,14 +26,14 @@ class Concept:
 
     @property
     def system(self) -> str:
-        """The system of the code; empty if it names none."""
+        """Return the system of the code; empty if the code has none."""
         return self.code.partition(":")[0] if ":" in self.code else ""
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All of them, the preferred one first."""
+        """Return all names, the preferred name first."""
         return (self.name, *self.synonyms)
 
     def as_json(self) -> dict[str, Any]:
-        """System, code and preferred name."""
+        """Return the system, code and preferred name."""
         return {"system": self.system, "code": self.code, "name": self.name}

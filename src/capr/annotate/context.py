@@ -1,22 +1,22 @@
 """Context: is a finding negated, uncertain, hypothetical, in the past, or somebody else's?
 
-ConText (Harkema, Dowling, Thornblade and Chapman 2009): cues open a scope, before or after them, that ends with the
-sentence or at a terminating word; what stands in the scope has the cue's property. The cues are data (context.tsv).
+ConText (Harkema, Dowling, Thornblade and Chapman 2009): a cue opens a scope before or after it, which ends with the
+sentence or at a terminating word. A mention in the scope has the property of the cue. The cues are data (context.tsv).
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from capr.annotate.aspects import aspect_of
 from capr.documents import CaprError, Span
 from capr.segment import sentences
+from capr.segment.aspects import aspect_of
 
 FLAGS = ("negated", "possible", "hypothetical", "historical", "family")
 SCOPES = {
@@ -24,21 +24,21 @@ SCOPES = {
     "none": ("",),
     **dict.fromkeys(FLAGS, ("forward", "near", "backward", "item", "both")),
 }
-# Headings that say it for everything under them, until a sentence speaks of the patient.
+# Aspects that give the context of their whole section (family history only until the sentence names the patient).
 BY_ASPECT = {"family history": "family", "past medical history": "historical", "past surgical history": "historical"}
 OPPOSITE = {"negated": "possible", "possible": "negated"}
-NEXT_WORDS = re.compile(r"(?:\W*\w+){0,8}")  # as far as a cue reaches whose scope is near
-LIST = re.compile(r"\{[a-z_]+\}")  # in a pattern: a list of words by its name
-PATTERN_SIGN = re.compile(r"\\.|\[(?:\\.|[^]\\])*\]|[(|)]")  # in a pattern: what is quoted, a class, a bracket, a bar
+NEXT_WORDS = re.compile(r"(?:\W*\w+){0,8}")  # the scope of a cue with scope `near`
+LIST = re.compile(r"\{[a-z_]+\}")  # the name of a list of words in a pattern
+PATTERN_SIGN = re.compile(r"\\.|\[(?:\\.|[^]\\])*\]|[(|)]")  # an escape, a class, a bracket or a bar in a pattern
 ENDS_IN_WORD = re.compile(r"[\w)?*+.}]$")
 ENDS_IN_LOOK = re.compile(r"\(\?[=!][^)]*\)\)*$")
-FAR = 1000  # characters; in a longer sentence, as tables without periods are, a cue reaches no farther
+FAR = 1000  # characters to which a scope is limited in long sentences, such as tables without periods
 START = re.compile(r"(?<![\w-])[a-z]|[^a-z]", re.IGNORECASE)  # where a cue may begin
 OF_THE_PATIENT = re.compile(r"\b(?:the )?(?:patient|pt|she|he)\b", re.IGNORECASE)
 
 
 class Rule(NamedTuple):
-    """A row of the table: a pattern, what it means, and where its scope lies (for a stop, whose it ends)."""
+    """A row of the table: a pattern, its flag and its scope; for a stop, the flag whose scope it ends."""
 
     pattern: str
     flag: str
@@ -47,9 +47,9 @@ class Rule(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Cue:
-    """Why a mention has a property: the words of the cue and the range in which they hold.
+    """The words that give a mention a property, and their scope.
 
-    `span` is None where a section's heading is the cue.
+    `span` is None if the cue is the heading of the section.
     """
 
     flag: str
@@ -58,14 +58,22 @@ class Cue:
     scope: Span
 
 
+def cues_as_json(context: Mapping[str, Cue]) -> dict[str, Any]:
+    """Return the words and span of the cue of every property; the span is null if the cue is a heading."""
+    return {
+        flag: {"text": cue.words, "begin": cue.span and cue.span.begin, "end": cue.span and cue.span.end}
+        for flag, cue in context.items()
+    }
+
+
 @cache
 def rules() -> tuple[Rule, ...]:
-    """The table context.tsv."""
+    """Return the rules of context.tsv."""
     return tuple(read_rules(files("capr.annotate").joinpath("context.tsv").read_text("utf-8"), "context.tsv"))
 
 
 def read_rules(table: str, file: str) -> Iterator[Rule]:
-    """The rules of a table, with its names for lists of words ({relative}) written out."""
+    """Yield the rules of a table, with its lists of words such as {relative} expanded."""
     names: dict[str, str] = {}
     for number, line in enumerate(table.splitlines()[1:], 2):
         columns = line.split("\t")
@@ -73,28 +81,28 @@ def read_rules(table: str, file: str) -> Iterator[Rule]:
             names[f"{{{columns[2]}}}"] = f"(?:{columns[0]})"
             continue
         if len(columns) != 3 or columns[2] not in SCOPES.get(columns[1], ()):
-            fix = f"write a pattern, one of words, {', '.join(SCOPES)}, and its scope, with tabs between"
+            fix = f"write a pattern, one of words, {', '.join(SCOPES)}, and a scope, separated by tabs"
             raise CaprError(f"{file}, line {number}: {line[:60]!r} is not a rule. Fix: {fix}.")
         for name in LIST.findall(columns[0]):
             if name not in names:
-                fix = "write it above, as its words, `words` and its name"
+                fix = "write it above: its words, `words` and its name, separated by tabs"
                 raise CaprError(f"{file}, line {number}: there is no list {name}. Fix: {fix}.")
         pattern = LIST.sub(lambda name: names[name[0]], columns[0])
         try:
             groups = re.compile(pattern).groups
         except re.error as error:
-            fix = "write a regular expression; \\ before a sign means the sign itself"
-            raise CaprError(f"{file}, line {number}: {columns[0]!r} is no pattern ({error}). Fix: {fix}.") from error
+            fix = "write a regular expression; put \\ before a special character to match it literally"
+            raise CaprError(f"{file}, line {number}: {columns[0]!r} is not a pattern ({error}). Fix: {fix}.") from error
         if groups:
             raise CaprError(f"{file}, line {number}: {columns[0]!r} has a group. Fix: write (?: for (.")
         yield Rule(pattern, columns[1], columns[2])
 
 
-Match = tuple[re.Match[str], tuple[Rule, ...]]  # where a pattern matches, and what it means
+Match = tuple[re.Match[str], tuple[Rule, ...]]  # a match of a pattern, and the rules with that pattern
 
 
 class Matcher(NamedTuple):
-    """The patterns that begin with one letter, in one expression, and the rules of each of its groups."""
+    """One expression for the patterns that begin with a letter, and the rules of each of its groups."""
 
     pattern: re.Pattern[str]
     rules: tuple[tuple[Rule, ...], ...]
@@ -102,9 +110,10 @@ class Matcher(NamedTuple):
 
 @cache
 def _matchers() -> dict[str, Matcher]:
-    """By first letter, and under "" for what begins with none; first the patterns of no meaning, then the longest.
+    """Return a matcher for each first letter, and under "" for patterns that do not begin with a letter.
 
-    One expression for all of them would be five times slower: Python's cost grows with the number of groups.
+    Patterns with the flag `none` come first, then longer patterns. One expression for all patterns would be five times
+    slower, because matching takes longer with every group.
     """
     by_pattern: dict[str, list[Rule]] = {}
     for rule in rules():
@@ -121,7 +130,7 @@ def _matchers() -> dict[str, Matcher]:
 
 
 def _by_first_letter(pattern: str) -> dict[str, str]:
-    """A pattern cut into the parts that begin with each letter, and under "" that begin with anything else."""
+    """Split a pattern into one part for each first letter, and under "" for any other first character."""
     if not pattern.startswith("(?:"):
         return {pattern[0] if pattern[:1].isalpha() else "": pattern}
     choices: dict[str, list[str]] = {}
@@ -135,82 +144,82 @@ def _by_first_letter(pattern: str) -> dict[str, str]:
         if depth == 0:
             break
     group, rest = pattern[:begin], pattern[begin:]
-    often, rest = (rest[0], rest[1:]) if rest[:1] in ("?", "*") else ("", rest)
-    again = f"{group}*" if often == "*" else ""
-    found = {letter: f"(?:{'|'.join(parts)}){again}{rest}" for letter, parts in choices.items()}
-    for letter, part in _by_first_letter(rest).items() if often else ():
-        found[letter] = f"(?:{found[letter]}|{part})" if letter in found else part
-    return found
+    quantifier, rest = (rest[0], rest[1:]) if rest[:1] in ("?", "*") else ("", rest)
+    repeats = f"{group}*" if quantifier == "*" else ""
+    split = {letter: f"(?:{'|'.join(parts)}){repeats}{rest}" for letter, parts in choices.items()}
+    for letter, part in _by_first_letter(rest).items() if quantifier else ():  # the pattern may begin after the group
+        split[letter] = f"(?:{split[letter]}|{part})" if letter in split else part
+    return split
 
 
 def _either(parts: Sequence[tuple[str, str]]) -> str:
-    """Each part of a pattern a group; one that ends with a word ends where the word ends."""
+    """Return an expression with a group for each part; a part that ends in a word matches only whole words."""
     ends = (r"(?!\w)" if ENDS_IN_WORD.search(p) and not ENDS_IN_LOOK.search(p) else "" for _, p in parts)
     return "|".join(f"((?:{part}){end})" for (part, _), end in zip(parts, ends, strict=True))
 
 
 def context(text: str, target: Span, heading: str | None = None, sentence: Span | None = None) -> dict[str, Cue]:
-    """The properties of what stands at `target`, each with the cue that gives it.
+    """Return the properties of a span, each with its cue.
 
     Args:
-        text: the text around it; only its own sentence counts.
-        target: a range of the text, such as a mention.
-        heading: of the section that it stands in.
-        sentence: that it stands in, where the caller knows it.
+        text: the text with the span; only the sentence of the span counts.
+        target: a span of the text, such as a mention.
+        heading: the heading of its section.
+        sentence: its sentence, if the caller knows it.
 
     Returns:
-        A cue for each flag that holds, of `FLAGS`.
+        A cue for each flag of `FLAGS` that the span has.
 
     Example:
-        >>> found = context("Denies fever, chills or cough.", Span(24, 29))
-        >>> {flag: cue.words for flag, cue in found.items()}
+        >>> properties = context("Denies fever, chills or cough.", Span(24, 29))
+        >>> {flag: cue.words for flag, cue in properties.items()}
         {'negated': 'Denies'}
     """
     if sentence is None:
         sentence = next((s for s in sentences(text) if s.begin <= target.begin < s.end), Span(0, len(text)))
-    found: dict[str, Cue] = {}
+    properties: dict[str, Cue] = {}
     for cue in cues(text, _around(sentence, target), target):
         if cue.scope.begin <= target.begin and target.end <= cue.scope.end:
-            found.setdefault(cue.flag, cue)
+            properties.setdefault(cue.flag, cue)
     flag = BY_ASPECT.get(aspect_of(heading)) if heading else None
-    if flag and flag not in found:
-        before = _around(sentence, target).begin
-        if flag != "family" or not OF_THE_PATIENT.search(text, before, target.begin):
-            found[flag] = Cue(flag, heading or "", None, sentence)
-    return found
+    if flag and flag not in properties:
+        begin = _around(sentence, target).begin
+        if flag != "family" or not OF_THE_PATIENT.search(text, begin, target.begin):
+            properties[flag] = Cue(flag, heading or "", None, sentence)
+    return properties
 
 
 def _around(sentence: Span, target: Span) -> Span:
-    """The part of a very long sentence that may bear on the target; the same for targets that stand close together."""
+    """Return the part of a long sentence whose cues may reach the target; neighbouring targets share it."""
     begin = sentence.begin + (target.begin - sentence.begin) // FAR * FAR
     return Span(max(sentence.begin, begin - FAR), min(sentence.end, max(begin + 2 * FAR, target.end)))
 
 
 def cues(text: str, sentence: Span, target: Span) -> Iterable[Cue]:
-    """The cues of a sentence with their scopes; words inside the target itself are none."""
-    matches, found = _in_sentence(text, sentence)
+    """Return the cues of a sentence with their scopes, except words inside the target."""
+    matches, cues_of_sentence = _in_sentence(text, sentence)
     if any(match.end() > target.begin and match.start() < target.end for match, _ in matches):
         return list(_scoped(text, sentence, list(_outside(text, matches, target))))
-    return found
+    return cues_of_sentence
 
 
-@lru_cache(maxsize=1)  # the mentions of a sentence are asked for one after the other
+@lru_cache(maxsize=1)  # callers process the mentions of a sentence one after another
 def _in_sentence(text: str, sentence: Span) -> tuple[list[Match], list[Cue]]:
     matches = list(_search(text, *sentence))
     return matches, list(_scoped(text, sentence, matches))
 
 
 def _outside(text: str, matches: Iterable[Match], target: Span) -> Iterator[Match]:
-    """The matches outside the target; where one reaches into it, those in the words that it has before the target."""
-    for match, meant in matches:
+    """Yield the matches outside the target; search the words before the target again if a match overlaps it."""
+    for match, rules in matches:
         if match.end() <= target.begin or match.start() >= target.end:
-            yield match, meant
+            yield match, rules
         elif match.start() < target.begin:
             yield from _search(text, match.start(), target.begin)
 
 
 def _search(text: str, begin: int, end: int) -> Iterator[Match]:
-    """All matches in a range, from left to right, without overlaps."""
+    """Yield all matches in a span of the text, from left to right, without overlaps."""
     matchers = _matchers()
     for start in START.finditer(text, begin, end):
         if start.start() >= begin:
@@ -221,20 +230,20 @@ def _search(text: str, begin: int, end: int) -> Iterator[Match]:
 
 
 def _scoped(text: str, sentence: Span, matches: Sequence[Match]) -> Iterator[Cue]:
-    """The cues among the matches; a scope ends where the sentence does, or at the nearest words that stop its flag.
+    """Yield the cues among the matches; a scope ends with the sentence, or at the nearest words that stop its flag.
 
-    What is uncertain ends what is absent, and the other way round ("no mass, possible cyst").
+    A cue for `possible` ends the scope of one for `negated`, and vice versa ("no mass, possible cyst").
     """
-    ends = {flag: [sentence.begin, *(m.end() for m, meant in matches if _stops(meant, flag))] for flag in FLAGS}
+    ends = {flag: [sentence.begin, *(m.end() for m, rules in matches if _stops(rules, flag))] for flag in FLAGS}
     starts = {
         flag: [
-            *(m.start() for m, meant in matches if _stops(meant, flag) or _is(meant, OPPOSITE.get(flag))),
+            *(m.start() for m, rules in matches if _stops(rules, flag) or _has_flag(rules, OPPOSITE.get(flag))),
             sentence.end,
         ]
         for flag in FLAGS
     }
-    for match, meant in matches:
-        for rule in meant:
+    for match, rules in matches:
+        for rule in rules:
             if rule.flag in ("none", "stop"):
                 continue
             before = ends[rule.flag][bisect_right(ends[rule.flag], match.start()) - 1]
@@ -252,9 +261,9 @@ def _scoped(text: str, sentence: Span, matches: Sequence[Match]) -> Iterator[Cue
                 yield Cue(rule.flag, match[0], span, Span(before, match.start()))
 
 
-def _stops(meant: Iterable[Rule], flag: str) -> bool:
-    return any(rule.flag == "stop" and rule.scope in ("all", flag) for rule in meant)
+def _stops(rules: Iterable[Rule], flag: str) -> bool:
+    return any(rule.flag == "stop" and rule.scope in ("all", flag) for rule in rules)
 
 
-def _is(meant: Iterable[Rule], flag: str | None) -> bool:
-    return any(rule.flag == flag for rule in meant)
+def _has_flag(rules: Iterable[Rule], flag: str | None) -> bool:
+    return any(rule.flag == flag for rule in rules)

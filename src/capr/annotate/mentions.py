@@ -1,4 +1,4 @@
-"""Mentions: the diseases, symptoms and drugs of a document, what they mean, and in what context they stand."""
+"""Mentions: the diseases, symptoms and drugs of a document, with their concepts and contexts."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from capr.annotate.abbreviations import definitions
-from capr.annotate.aspects import aspect_of, aspects
 from capr.annotate.concept import Concept
-from capr.annotate.context import FLAGS, Cue, context
+from capr.annotate.context import FLAGS, Cue, context, cues_as_json
 from capr.annotate.gazetteer import Gazetteer
-from capr.annotate.names import is_ordinary
+from capr.annotate.ordinary_words import is_ordinary
 from capr.annotate.vocabulary import Vocabulary
 from capr.documents import Document, Span
-from capr.segment import Section, sections, sentences
+from capr.segment import Outline, Section, outline
+from capr.segment.aspects import aspect_of, aspects
 
 if TYPE_CHECKING:
-    from capr.annotate.tagger import Tagged, Tagger
+    from capr.runtime.tagger import Tagged, Tagger
 
 Item = TypeVar("Item")
-CERTAIN = 0.9  # as sure the tagger has to be of a name that the vocabulary does not have
-KINDS = {"Disease": "disease", "Chemical": "drug"}  # what the tagger's types mean
+CERTAIN = 0.9  # minimum confidence of the tagger in a name that is not in the vocabulary
+KINDS = {"Disease": "disease", "Chemical": "drug"}  # type of the tagger to kind of mention
 
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A disease, symptom or drug that a text speaks of.
+    """A span that names a disease, symptom or drug.
 
     Attributes:
-        span: where.
-        kind: `disease`, `symptom` or `drug`, or a kind of a user's vocabulary.
-        concept: what it means; None where the vocabulary knows no part of it.
+        span: the span in the text of the document.
+        kind: `disease`, `symptom`, `drug` or a kind of a user's vocabulary.
+        concept: the concept; None if no part of the name is in the vocabulary.
         found_by: `vocabulary`, `tagger`, or both.
-        context: the cue of each property that it has: negated, possible, hypothetical, historical, family.
+        context: the cue of each property: negated, possible, hypothetical, historical, family.
     """
 
     span: Span
@@ -46,31 +46,35 @@ class Mention:
 
     @property
     def negated(self) -> bool:
-        """The text says that it is not there."""
+        """Whether the text says that it is absent."""
         return "negated" in self.context
 
     @property
     def possible(self) -> bool:
-        """The text is not sure of it."""
+        """Whether the text says that it is uncertain."""
         return "possible" in self.context
 
     @property
     def hypothetical(self) -> bool:
-        """The text speaks of a case that may come."""
+        """Whether the text says that it may occur in the future."""
         return "hypothetical" in self.context
 
     @property
     def historical(self) -> bool:
-        """It was in the past."""
+        """Whether the text says that it is in the past."""
         return "historical" in self.context
 
     @property
     def family(self) -> bool:
-        """It is somebody else's, mostly a relative's."""
+        """Whether the text says that another person has it, usually a relative."""
         return "family" in self.context
 
     def as_json(self, document: Document) -> dict[str, Any]:
-        """A plain dictionary; `cue` has the words for every property that is true."""
+        """Return a plain dictionary; `cues` has the words of every property that is true.
+
+        `cue` is the old name of `cues`, which this release still supports.
+        """
+        cues = cues_as_json(self.context)
         return {
             "document": document.id,
             "begin": self.span.begin,
@@ -80,10 +84,8 @@ class Mention:
             "concept": self.concept.as_json() if self.concept else None,
             "found_by": list(self.found_by),
             **{flag: flag in self.context for flag in FLAGS},
-            "cue": {
-                flag: {"text": cue.words, "begin": cue.span and cue.span.begin, "end": cue.span and cue.span.end}
-                for flag, cue in self.context.items()
-            },
+            "cues": cues,
+            "cue": cues,
         }
 
 
@@ -94,44 +96,49 @@ class Annotator:
         self.gazetteer = Gazetteer(vocabulary)
         self.tagger = tagger
 
-    def annotate(self, document: Document) -> list[Mention]:
-        """The mentions of a document, in its order; no two overlap."""
-        text = document.text
-        cut, parts = sentences(text), sections(document)
-        places = [part.span for part in parts]
-        found = []
-        for mention in self._found(text, cut):
-            part = _last(parts, places, mention.span.begin)
-            if part is None or not _names_section(part, mention.span):
-                sentence = _last(cut, cut, mention.span.begin)
-                cues = context(text, mention.span, part.heading if part else None, sentence)
-                found.append(replace(mention, context=cues) if cues else mention)
-        return found
+    def annotate(self, document: Document, document_outline: Outline | None = None) -> list[Mention]:
+        """Return the mentions of a document, in the order of the text, without overlaps.
 
-    def _found(self, text: str, cut: Sequence[Span]) -> list[Mention]:
-        """The mentions, without their context."""
+        Args:
+            document: the document.
+            document_outline: its outline, if the caller has it.
+        """
+        text = document.text
+        spans, sections = document_outline or outline(document)
+        section_spans = [section.span for section in sections]
+        mentions = []
+        for mention in self._mentions(text, spans):
+            section = _last(sections, section_spans, mention.span.begin)
+            if section is None or not _names_section(section, mention.span):
+                sentence = _last(spans, spans, mention.span.begin)
+                cues = context(text, mention.span, section.heading if section else None, sentence)
+                mentions.append(replace(mention, context=cues) if cues else mention)
+        return mentions
+
+    def _mentions(self, text: str, sentences: Sequence[Span]) -> list[Mention]:
+        """Find the mentions, without their context."""
         named = [
             Mention(name.span, name.concept.kind, name.concept, ("vocabulary",))
-            for name in self.gazetteer.find(text, self._defined(text))
+            for name in self.gazetteer.find(text, self._abbreviations(text))
         ]
         if self.tagger is None:
             return named
-        tagged = (self._tagged(text, tagged) for tagged in self.tagger.tag(text, cut))
-        return merged([*named, *filter(None, tagged)])
+        tagged = (self._mention(text, tagged) for tagged in self.tagger.tag(text, sentences))
+        return merge_mentions([*named, *filter(None, tagged)])
 
-    def _defined(self, text: str) -> dict[str, Concept | None]:
-        """What the abbreviations mean that the text itself explains, wherever it does; None for what is no concept."""
-        meant: dict[str, Concept | None] = {}
+    def _abbreviations(self, text: str) -> dict[str, Concept | None]:
+        """Return the concepts of the abbreviations that the text defines; None if the long form has no concept."""
+        concepts: dict[str, Concept | None] = {}
         for short, long in definitions(text):
             words = long.of(text)
             at_end = [name.concept for name in self.gazetteer.find(words) if name.span.end == len(words)]
-            meant[short] = at_end[-1] if at_end else None
-        return meant
+            concepts[short] = at_end[-1] if at_end else None
+        return concepts
 
-    def _tagged(self, text: str, tagged: Tagged) -> Mention | None:
-        """What the tagger found, with the concept of the whole or of the last part of it that has one.
+    def _mention(self, text: str, tagged: Tagged) -> Mention | None:
+        """Return the mention of a tagged entity, with the concept of the entity or of the last name in it.
 
-        What the vocabulary does not know at all has to be certain: the tagger learned from abstracts, not from notes.
+        An entity without a concept needs a high confidence: the tagger was trained on abstracts, not on notes.
         """
         words = tagged.span.of(text)
         kind = KINDS.get(tagged.type, tagged.type.lower())
@@ -143,57 +150,57 @@ class Annotator:
         return Mention(tagged.span, concept.kind if concept else kind, concept, ("tagger",))
 
 
-def merged(mentions: Iterable[Mention]) -> list[Mention]:
-    """The mentions without overlaps.
+def merge_mentions(mentions: Iterable[Mention]) -> list[Mention]:
+    """Remove overlaps between mentions.
 
-    Of two that overlap the longer stays, since the tagger sees what a name is part of ("severe systolic heart
-    failure"), and the vocabulary names of several words; but a drug ends where its name ends. It counts as found by
-    both.
+    The longer of two overlapping mentions stays, found by both: the tagger marks modifiers of a name ("severe systolic
+    heart failure"), and the vocabulary has names of several words. But the name of a drug in the vocabulary replaces a
+    longer one of the tagger.
     """
-    found: list[Mention] = []
+    disjoint: list[Mention] = []
     for mention in sorted(mentions, key=lambda m: (m.span.begin, -m.span.end, m.found_by == ("tagger",))):
-        if not found or found[-1].span.end <= mention.span.begin:
-            found.append(mention)
+        if not disjoint or disjoint[-1].span.end <= mention.span.begin:
+            disjoint.append(mention)
             continue
-        last = found[-1]
-        both = tuple(sorted({*last.found_by, *mention.found_by}, reverse=True))
+        last = disjoint[-1]
+        finders = tuple(sorted({*last.found_by, *mention.found_by}, reverse=True))
         drug_inside = last.kind == mention.kind == "drug" and last.found_by == ("tagger",)
         if (drug_inside and last.span.covers(mention.span)) or len(range(*mention.span)) > len(range(*last.span)):
-            found[-1] = replace(mention, found_by=both)
+            disjoint[-1] = replace(mention, found_by=finders)
         else:
-            found[-1] = replace(last, found_by=both)
-    return found
+            disjoint[-1] = replace(last, found_by=finders)
+    return disjoint
 
 
 def _last(items: Sequence[Item], spans: Sequence[Span], position: int) -> Item | None:
-    """Of the items with these spans, in the order of the text, the last that begins at or before a position."""
-    at = bisect_right(spans, position, key=lambda span: span.begin) - 1
-    return items[at] if at >= 0 else None
+    """Return the last item whose span begins at or before a position; items are in the order of the text."""
+    index = bisect_right(spans, position, key=lambda span: span.begin) - 1
+    return items[index] if index >= 0 else None
 
 
-def _names_section(part: Section, span: Span) -> bool:
-    """Whether a span is in a heading of a usual section: "Allergies:" is where allergies stand, not one of them."""
-    in_heading = part.heading_span is not None and part.heading_span.covers(span)
-    return in_heading and aspect_of(part.heading or "") in aspects()
+def _names_section(section: Section, span: Span) -> bool:
+    """Whether a span is in the heading of a usual section: "Allergies:" names the section and mentions no allergy."""
+    in_heading = section.heading_span is not None and section.heading_span.covers(span)
+    return in_heading and aspect_of(section.heading or "") in aspects()
 
 
 @lru_cache(maxsize=4)
 def annotator(with_tagger: bool = True, vocabulary: Vocabulary | None = None) -> Annotator:
-    """An annotator with the tagger that ships with capr, or none; loaded once."""
+    """Return an annotator with the tagger that ships with capr, or without a tagger; loaded once."""
     if not with_tagger:
         return Annotator(vocabulary or Vocabulary.load(), None)
-    from capr.annotate.tagger import shipped  # takes a while, which those who do without it need not wait
+    from capr.runtime.tagger import shipped  # the import is slow
 
     return Annotator(vocabulary or Vocabulary.load(), shipped())
 
 
 def annotate(document: Document | str, tagger: bool = True, vocabulary: Vocabulary | None = None) -> list[Mention]:
-    """The diseases, symptoms and drugs of a document, with their concepts and their context.
+    """Find the diseases, symptoms and drugs of a document, with their concepts and contexts.
 
     Args:
-        document: as `capr.read` gives it, or a text.
-        tagger: whether to look also for what the vocabulary does not have. Without it annotating is many times faster.
-        vocabulary: with names of your own (`Vocabulary.load("terms.csv")`); the one that ships if not given.
+        document: a document of `capr.read`, or a text.
+        tagger: also find entities that are not in the vocabulary. Annotation is many times faster without the tagger.
+        vocabulary: a vocabulary with names of your own (`Vocabulary.load("terms.csv")`). Default: the shipped one.
 
     Example:
         >>> document = Document("n1", "Denies chest pain. Father had a heart attack. Takes Lasix.")

@@ -1,15 +1,15 @@
-"""A query, and the one place where it is put into words for the models, in training and in search alike."""
+"""Queries and their wording for the models, the same in training and in search."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from capr.annotate.aspects import aspect_of, aspects
 from capr.annotate.vocabulary import Vocabulary
 from capr.documents import CaprError
+from capr.segment.aspects import aspect_of, aspects, heading
 
-# An aspect of the table has questions of its own, of which the first is the wording for search. Training uses all, and
-# the forms below, so that a user may use any.
+# Every aspect of the table has its own questions; the first is the wording for search. Training uses all of them and
+# the forms below, so that users may write any of them.
 WORDINGS = (
     "What are the {aspect} of {entity}?",
     "{entity} ; {aspect}",
@@ -21,7 +21,7 @@ WORDINGS = (
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What is looked for: a question in plain words, or an aspect of an entity.
+    """What a user searches for: a text, or an entity and an aspect.
 
     >>> Query(entity="heart attack", aspect="PMHx").wording
     'Did the patient have heart attack in the past?'
@@ -38,37 +38,25 @@ class Query:
             object.__setattr__(self, name, getattr(self, name).strip())
         if bool(self.text) == bool(self.entity or self.aspect):
             fix = "give a text, or an entity with or without an aspect"
-            raise CaprError(
-                f"a query is either a text or an entity with an aspect, not both and not neither. Fix: {fix}."
-            )
+            raise CaprError(f"a query needs either a text or an entity with an aspect, but not both. Fix: {fix}.")
 
     @property
     def wording(self) -> str:
-        """The query as a model reads it."""
+        """Return the query as a model reads it."""
         return self.wordings()[0]
 
     def wordings(self) -> list[str]:
-        """All ways to put it, the one for search first: questions, the aspect's usual heading, then as it was given."""
+        """Return all wordings, the one for search first: questions, then forms with the aspect's usual heading."""
         if self.text:
             return [self.text]
         if not self.aspect or not self.entity:
             return [self.entity or heading(self.aspect)]
-        known = aspects().get(aspect_of(self.aspect))
-        questions = [question.replace("{}", self.entity) for question in (known.questions if known else ())]
+        aspect = aspects().get(aspect_of(self.aspect))
+        questions = [question.replace("{}", self.entity) for question in (aspect.questions if aspect else ())]
         headings = dict.fromkeys((heading(self.aspect), self.aspect.lower()))
         forms = [form.format(entity=self.entity, aspect=words) for words in headings for form in WORDINGS]
         return list(dict.fromkeys(questions + forms))
 
     def synonyms(self, vocabulary: Vocabulary | None = None) -> list[str]:
-        """Other names of the entity, which the query also means."""
+        """Return the other names of the entity."""
         return (vocabulary or Vocabulary.load()).synonyms(self.entity) if self.entity else []
-
-
-def heading(aspect: str) -> str:
-    """The heading under which an aspect usually stands.
-
-    >>> heading("risk"), heading("Dawn song")
-    ('risk factors', 'dawn song')
-    """
-    known = aspects().get(aspect_of(aspect))
-    return known.heading if known else aspect.lower()

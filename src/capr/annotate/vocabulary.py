@@ -1,7 +1,7 @@
-"""The vocabulary: diseases, symptoms and drugs with all their names, by which texts and queries are understood.
+"""The vocabulary: diseases, symptoms and drugs with all their names.
 
-The table vocabulary.tsv.gz ships with capr (docs/vocabulary.md has its sources and licences); users add tables of
-their own.
+The table vocabulary.tsv.gz ships with capr (docs/reference/vocabulary.md lists its sources and licences). Users add
+their own tables.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from pathlib import Path
 
 from capr.annotate.completion import Completion, Suggestion
 from capr.annotate.concept import Concept
-from capr.annotate.names import key, plain_key
 from capr.annotate.table import read_table
+from capr.deprecation import renamed_arguments
+from capr.text.names import key, plain_key
 
 
 class Vocabulary:
-    """Names and what they mean.
+    """Names and their concepts.
 
     >>> vocabulary = Vocabulary.load()
     >>> concept = vocabulary.find("heart attacks")
@@ -30,9 +31,9 @@ class Vocabulary:
     """
 
     def __init__(self, rows: Iterable[str] = (), added: Iterable[Concept] = ()) -> None:
-        """Made by `load`. Rows are lines of the shipped table; they are taken apart when they are needed."""
+        """Use `load` instead. Rows are lines of the shipped table, which are parsed on first use."""
         self._rows: list[str | Concept] = []
-        self.by_key: dict[str, int] = {}  # the number of the concept that each key means
+        self.by_key: dict[str, int] = {}  # key of a name to the number of its concept
         for number, row in enumerate(rows):
             self._rows.append(row)
             for name in row[row.rindex("\t") + 1 :].split("|"):
@@ -45,10 +46,10 @@ class Vocabulary:
 
     @classmethod
     def load(cls, *tables: str | Path) -> Vocabulary:
-        """The vocabulary that ships with capr, and the tables (CSV) that are named; their names come first.
+        """Load the vocabulary that ships with capr and your own CSV tables, which take precedence.
 
-        A table has a first line with its columns: code and name, and if wanted synonyms (with | between them), kind
-        and codes.
+        The first line of a table names its columns: code and name, and optionally synonyms (separated by |), kind and
+        codes.
         """
         return _shipped() if not tables else cls(_shipped_rows(), [c for table in tables for c in read_table(table)])
 
@@ -59,47 +60,48 @@ class Vocabulary:
         return map(self.concept, range(len(self._rows)))
 
     def concept(self, number: int) -> Concept:
-        """The concept of that number."""
+        """Return the concept with a number."""
         row = self._rows[number]
         if isinstance(row, str):
             code, kind, name, synonyms, codes, _ = row.split("\t")
-            row = Concept(code, kind, name, _parts(synonyms), _parts(codes))
+            row = Concept(code, kind, name, _items(synonyms), _items(codes))
             self._rows[number] = row
         return row
 
     def find(self, name: str) -> Concept | None:
-        """What a name means, in any spelling: case, accents, hyphens and the plural do not count."""
+        """Return the concept of a name; case, accents, hyphens and the plural do not count."""
         number = self.by_key.get(key(name))
-        if number is None:  # FEVER is no abbreviation, and `mi` is what somebody types who means MI
+        if number is None:  # FEVER may be a plain word, and `mi` the abbreviation MI
             plain = plain_key(name)
             number = self.by_key.get(plain, self._abbreviations.get(plain))
         return None if number is None else self.concept(number)
 
     def by_code(self, code: str) -> Concept | None:
-        """The concept that has the code, in whichever system."""
+        """Return the concept with a code of any system."""
         number = self._by_code.get(code.upper())
         return None if number is None else self.concept(number)
 
     def synonyms(self, name: str) -> list[str]:
-        """The other names of what a name means, the preferred one first; none for an unknown name."""
+        """Return the other names of the concept of a name, the preferred name first; none if the name is unknown."""
         concept = self.find(name)
         return [other for other in concept.names if plain_key(other) != plain_key(name)] if concept else []
 
-    def suggest(self, typed: str, limit: int = 10) -> list[Suggestion]:
-        """What somebody who types may mean, best first: one name for each concept, at most one typing error away.
+    @renamed_arguments(typed="prefix", limit="k")
+    def suggest(self, prefix: str, k: int = 10) -> list[Suggestion]:
+        """Return completions of a prefix, the best first: one name for each concept.
 
-        Names that begin with what was typed come before those in which a later word does. Where there is neither, names
-        count that begin with it but for one letter wrong, missing, added or exchanged with the next. Among equals,
-        short names of concepts that many systems know come first.
+        Names that begin with the prefix precede names in which a later word begins with it. If there is neither, one
+        typing error in the prefix is corrected: a letter that is wrong, missing, added or exchanged with the next.
+        Among equals, short names of concepts with codes of many systems come first.
 
         >>> [(s.name, s.concept.name) for s in Vocabulary.load().suggest("hart att")]
         [('heart attack', 'myocardial infarction')]
         """
-        return self._completion.suggest(typed, limit)
+        return self._completion.suggest(prefix, k)
 
     @cached_property
     def _abbreviations(self) -> Mapping[str, int]:
-        """Abbreviations in lower case."""
+        """Map abbreviations in lower case to the numbers of their concepts."""
         return {name.lower(): number for name, number in self.by_key.items() if not name.islower()}
 
     @cached_property
@@ -107,12 +109,12 @@ class Vocabulary:
         return Completion(self._names(), self.concept, lambda name: self.by_key.get(key(name)))
 
     def _names(self) -> Iterator[tuple[str, int]]:
-        """All names with the numbers of their concepts; rows are not taken apart for good, which takes a second."""
+        """Yield all names with the numbers of their concepts; parsing all rows into concepts would take a second."""
         for number, row in enumerate(self._rows):
             if isinstance(row, str):
                 _, _, name, synonyms, _ = row.split("\t", 4)
                 yield name, number
-                for synonym in _parts(synonyms):
+                for synonym in _items(synonyms):
                     yield synonym, number
             else:
                 for name in row.names:
@@ -123,7 +125,7 @@ class Vocabulary:
         return {code.upper(): i for i, c in enumerate(self) for code in (*c.codes[::-1], c.code)}
 
 
-def _parts(column: str) -> tuple[str, ...]:
+def _items(column: str) -> tuple[str, ...]:
     return tuple(column.split("|")) if column else ()
 
 

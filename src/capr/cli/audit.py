@@ -1,4 +1,4 @@
-"""`capr audit`: who searched or opened what?"""
+"""`capr audit`: show the audit trail of a server."""
 
 from __future__ import annotations
 
@@ -11,46 +11,57 @@ import typer
 
 from capr.cli import inputs
 from capr.serve.audit import entries
+from capr.serve.state import open_state
 
-SHOWN = 5  # documents of an entry
+SHOWN_IDS = 5  # documents of an entry
 
 
 def command(
-    library: inputs.LibraryFolder,
+    library: inputs.LibraryLocation,
     since: Annotated[
-        str, typer.Option("--since", metavar="TIME", help="A day or a moment: 2024-03-18, 2024-03-18T09:30.")
+        str, typer.Option("--since", metavar="TIME", help="A date or time: 2024-03-18, 2024-03-18T09:30.")
     ] = "",
     who: Annotated[str, typer.Option("--who", metavar="NAME", help="The name or the id of a token.")] = "",
     document: Annotated[
-        str, typer.Option("--document", metavar="ID", help="Only where this one was shown or changed.")
+        str, typer.Option("--document", metavar="ID", help="Only entries that returned or changed this document.")
+    ] = "",
+    state: Annotated[
+        str, typer.Option("--state", metavar="FOLDER", help="The state of the server, as for capr serve.")
     ] = "",
     audit: Annotated[
-        Path | None, typer.Option("--audit", metavar="FOLDER", help="Of the trail, if not audit in the library.")
+        Path | None, typer.Option("--audit", metavar="FOLDER", help="The audit trail. Default: audit in the state.")
     ] = None,
     as_json: inputs.Json = False,
 ) -> None:
-    """Show the audit trail of a server: who asked what, when, with which filters, and which documents were shown.
+    """Show who sent which request when, with which filters, and which documents the server returned.
 
     Example: capr audit library --since 2024-03-18 --document p01-2024-03-18-discharge
     """
-    for entry in entries(audit or library / "audit", since=since, who=who, document=document):
+    folder = audit or open_state(library, state, make=False).audit
+    is_empty = True
+    for entry in entries(folder, since=since, who=who, document=document):
+        is_empty = False
         sys.stdout.write((json.dumps(entry, ensure_ascii=False) if as_json else inputs.printable(_line(entry))) + "\n")
+    if is_empty:
+        conditions = {"since": since, "who": who, "document": document}
+        given = ", ".join(f"--{name} {value}" for name, value in conditions.items() if value)
+        inputs.terminal(stderr=True).print(inputs.printable(f"No entries{f' for {given}' if given else ''}."))
 
 
 def _line(entry: dict[str, Any]) -> str:
-    """An entry in one line, the most important first."""
+    """Return an entry as one line, the most important fields first."""
     if "damaged" in entry:
         return f"{entry['damaged']} is damaged and cannot be read"
-    told = [f"{name}={value!r}" for name, value in entry.get("query", {}).items()]
-    told += [f"{name}={value}" for name, value in entry.get("filters", {}).items()]
-    told += [f"job={entry['job']}"] if "job" in entry else []
-    told += [f"asked for {_some(entry['asked'])}"] if entry.get("asked") else []
-    told += [f"-> {_some(entry['documents'])}"] if entry.get("documents") else []
+    details = [f"{name}={value!r}" for name, value in entry.get("query", {}).items()]
+    details += [f"{name}={value}" for name, value in entry.get("filters", {}).items()]
+    details += [f"job={entry['job']}"] if "job" in entry else []
+    details += [f"asked for {_ids(entry['asked'])}"] if entry.get("asked") else []
+    details += [f"-> {_ids(entry['documents'])}"] if entry.get("documents") else []
     who = entry.get("who") or "nobody"
-    place = f"{entry.get('method', '')} {entry.get('path') or entry.get('route', '')}".strip()
-    return "  ".join(filter(None, (str(entry.get("time", "")), who, place, str(entry.get("status", "")), *told)))
+    request = f"{entry.get('method', '')} {entry.get('path') or entry.get('route', '')}".strip()
+    return "  ".join(filter(None, (str(entry.get("time", "")), who, request, str(entry.get("status", "")), *details)))
 
 
-def _some(ids: list[str]) -> str:
-    more = f" and {len(ids) - SHOWN} more" if len(ids) > SHOWN else ""
-    return f"{', '.join(ids[:SHOWN])}{more}"
+def _ids(ids: list[str]) -> str:
+    more = f" and {len(ids) - SHOWN_IDS} more" if len(ids) > SHOWN_IDS else ""
+    return f"{', '.join(ids[:SHOWN_IDS])}{more}"

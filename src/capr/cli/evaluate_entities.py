@@ -1,4 +1,4 @@
-"""`capr evaluate entities`: how well does a tagger find entities?"""
+"""`capr evaluate entities`: measure how well a tagger finds entities."""
 
 from __future__ import annotations
 
@@ -19,29 +19,31 @@ def command(
         list[Path], typer.Argument(metavar="FILE...", help="CoNLL files with gold entities, such as test.tsv.")
     ],
     model: Annotated[
-        Path | None, typer.Option("--model", metavar="FOLDER", help="A tagger; the one that ships if not given.")
+        Path | None,
+        typer.Option("--model", metavar="FOLDER", help="The tagger to measure. Default: the built-in tagger."),
     ] = None,
-    fp32: Annotated[bool, typer.Option("--fp32", help="Use its weights in full precision, to compare.")] = False,
+    fp32: Annotated[bool, typer.Option("--fp32", help="Use the weights in full precision, to compare.")] = False,
     as_json: inputs.Json = False,
 ) -> None:
     """Measure precision, recall and F1 of whole entities, in per cent.
 
-    A file whose folder is one of the tagger's corpora is tagged by the guideline of that corpus.
+    If the folder of a file is one of the tagger's corpora, the tagger follows the guideline of that corpus.
 
     Example: capr evaluate entities NCBI-disease-IOB/test.tsv --model tagger
     """
-    from capr.annotate.tagger import SHIPPED, Tagger, read_manifest  # takes a while
     from capr.evaluate.entities import evaluate
+    from capr.runtime.tagger import SHIPPED, Tagger  # a slow import
 
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in ("corpus", "type", "precision", "recall", "F1"):
         table.add_column(column, justify="left" if column in ("corpus", "type") else "right")
     for path in files:
         if not path.is_file():
-            raise CaprError(f"{path} is not a file. Fix: name a CoNLL file, a word and its BIO label a line.")
-        known = read_manifest(model or SHIPPED)["guidelines"]
+            fix = "name a CoNLL file, with a word and its BIO label on each line"
+            raise CaprError(f"{path} is not a file. Fix: {fix}.")
+        guidelines = Tagger.read_manifest(model or SHIPPED).guidelines
         corpus = path.resolve().parent.name
-        tagger = Tagger(model, corpus if corpus in known else None, "model.fp32.onnx" if fp32 else "model.onnx")
+        tagger = Tagger(model, corpus if corpus in guidelines else None, "model.fp32.onnx" if fp32 else "model.onnx")
         scores = evaluate(tagger, path)
         if not scores:
             raise CaprError(f"{path} has no entity. Fix: give it BIO labels such as B-Disease.")

@@ -1,4 +1,4 @@
-"""`capr evaluate latency`: how long does one query take?"""
+"""`capr evaluate latency`: measure how long one query takes."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ from capr.documents import CaprError
 
 
 def command(
-    model: Annotated[list[Path], typer.Option("--model", metavar="FOLDER", help="A model; may be repeated.")],
-    sizes: Annotated[str, typer.Option("--sizes", help="Numbers of passages, with commas between.")] = (
+    model: Annotated[list[Path], typer.Option("--model", metavar="FOLDER", help="A model. Repeat to compare.")],
+    sizes: Annotated[str, typer.Option("--sizes", help="Numbers of passages, separated by commas.")] = (
         "64,128,256,512,1024,2048"
     ),
     device: Annotated[str, typer.Option("--device", help="cpu, or cuda for the torch weights of capr train.")] = "cpu",
-    repeats: Annotated[int, typer.Option("--repeats", min=1, help="The median of so many queries is told.")] = 5,
+    repeats: Annotated[
+        int, typer.Option("--repeats", min=1, help="Number of queries; the result is their median.")
+    ] = 5,
     as_json: inputs.Json = False,
 ) -> None:
-    """Time one query against so many passages of 512 word pieces, as in figure 3 of the CAPR paper.
+    """Time one query against passages of 512 word pieces, as in figure 3 of the CAPR paper.
 
-    Passages of bi- and poly-encoders were encoded before; a cross-encoder reads each with the query.
+    Bi- and poly-encoders use encoded passages; a cross-encoder reads each passage with the query.
 
     Example: capr evaluate latency --model bi --model cross --sizes 64,128
     """
@@ -33,14 +35,14 @@ def command(
 
     parts = [size.strip() for size in sizes.split(",")]
     if not all(size.isdecimal() and int(size) > 0 for size in parts):
-        raise CaprError(f"--sizes {sizes!r} is no list of numbers. Fix: write --sizes 64,128.")
-    wanted = [int(size) for size in parts]
+        raise CaprError(f"--sizes {sizes!r} is not a list of numbers. Fix: write --sizes 64,128.")
+    counts = [int(size) for size in parts]
     if device not in ("cpu", "cuda"):
-        raise CaprError(f"--device knows no {device!r}. Fix: use cpu or cuda.")
+        raise CaprError(f"--device does not accept {device!r}. Fix: use cpu or cuda.")
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in ("model", "kind", "device", "passages", "ms"):
         table.add_column(column, justify="right" if column in ("passages", "ms") else "left")
-    for timing in timings(model, device, wanted, repeats):
+    for timing in timings(model, device, counts, repeats):
         if as_json:
             print(json.dumps(timing._asdict()))
         table.add_row(timing.model, timing.kind, device, f"{timing.passages:,}", f"{1000 * timing.seconds:,.1f}")

@@ -1,53 +1,72 @@
-"""`capr index`: keep documents in a library."""
+"""`capr index`: add documents to a library."""
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Annotated
 
 import typer
 
 from capr.annotate import Vocabulary
 from capr.cli import inputs
+from capr.index.engines import is_library
 from capr.search import Library
 from capr.search.models import NONE
 
-ENCODING, ANNOTATING, TAGGING = 30_000, 400_000, 15_000  # bytes a second on two cores
+ENCODING, ANNOTATING, TAGGING = 30_000, 400_000, 15_000  # bytes per second on two cores
 
 
 def command(
-    library: inputs.LibraryFolder,
+    library: inputs.LibraryLocation,
     files: inputs.Files,
     encoder: inputs.Encoder = None,
     discourse: inputs.Discourse = None,
     tagger: Annotated[
-        bool, typer.Option("--tagger/--no-tagger", help="Look also for entities that the vocabulary does not have.")
+        bool, typer.Option("--tagger/--no-tagger", help="Also find entities that the vocabulary does not have.")
     ] = False,
     vocabulary: inputs.VocabularyTables = None,
     format: inputs.Format = None,
     column: inputs.Column = None,
     strict: inputs.Strict = False,
-    replace: Annotated[
-        bool, typer.Option("--replace", help="Exchange documents that are there with other contents.")
-    ] = False,
+    max_words: Annotated[
+        int | None,
+        typer.Option(
+            "--max-words", min=1, help="Maximum number of words in a passage. Default: as before in this library."
+        ),
+    ] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace documents whose contents changed.")] = False,
 ) -> None:
-    """Add documents to a library, and make it if it is not there.
+    """Add documents to a library; if the folder does not exist, capr creates the library.
 
-    Every document is kept as it is, cut into passages, annotated, and turned into vectors by the encoder. What is
-    kept stays kept, whatever happens; the same command goes on where it was interrupted. Documents that are there
-    already are recognised and left alone. A discourse model gives every sentence a vector as well.
+    capr stores the exact text of every document, cuts it into passages, annotates it and encodes the passages.
+    Committed documents survive a crash, and the same command continues after an interruption. capr skips documents
+    that the library has already, but cuts them again if the length of passages changed. With a discourse model, capr
+    encodes every sentence as well.
 
     Example: capr index library notes/
     """
     speed = TAGGING if tagger else ANNOTATING if encoder == NONE else ENCODING
     source = inputs.Documents(files, format, column, strict, replace, speed, "kept")
     tables = Vocabulary.load(*vocabulary or ())
-    with Library(library, encoder=encoder, discourse=discourse, vocabulary=tables) as kept:
-        outcome = kept.add(source.documents(), replace=replace, tagger=tagger, on_problem=source.tell)
-        stats = kept.stats()
+    documents = source.documents()
+    first = next(documents, None)
+    if first is None and not is_library(library):  # leave no empty library behind
+        source.console.print("Nothing was indexed.")
+        source.finish()
+        raise typer.Exit(1)
+    all_documents = chain(() if first is None else (first,), documents)
+    with Library(library, encoder=encoder, discourse=discourse, vocabulary=tables, max_words=max_words) as opened:
+        outcome = opened.add(
+            all_documents,
+            replace=replace,
+            tagger=tagger,
+            on_problem=source.report,
+        )
+        stats = opened.stats()
     console = inputs.terminal()
-    parts = [
-        f"{count:,} {what}"
-        for count, what in (
+    counts = [
+        f"{count:,} {result}"
+        for count, result in (
             (outcome.added, "added"),
             (outcome.replaced, "replaced"),
             (outcome.unchanged, "unchanged"),
@@ -55,20 +74,22 @@ def command(
         )
         if count
     ]
-    passages = inputs.counted(outcome.passages, "passage")
-    made = f" ({passages})" if outcome.passages else ""
-    console.print(f"documents: {', '.join(parts) or 'none'}{made}; now {stats.documents:,} in {library}")
-    without = stats.passages - stats.vectors
+    passages = inputs.quantity(outcome.passages, "passage")
+    new_passages = f" ({passages})" if outcome.passages else ""
+    console.print(f"documents: {', '.join(counts) or 'none'}{new_passages}; now {stats.documents:,} in {library}")
+    missing = stats.passages - stats.vectors
     if stats.encoder is None:
-        found = "found by their words alone" if stats.discourse is None else "found by words and cdv search alone"
-        source.console.print(
-            f"No encoder: passages are {found}. Fix: {kept.models.command(stats.discourse is not None)}."
+        search_method = (
+            "found by their words alone" if stats.discourse is None else "found by words and cdv search alone"
         )
-    elif without:
-        source.console.print(f"{without:,} passages have no vector yet. Fix: capr encode {library}.")
-    if stats.discourse is not None and stats.passages_with_sentences < stats.passages:
-        without = stats.passages - stats.passages_with_sentences
         source.console.print(
-            f"The sentences of {without:,} passages have no vectors yet. Fix: {kept.models.discourse_command()}."
+            f"No encoder: passages are {search_method}. Fix: {opened.models.command(stats.discourse is not None)}."
+        )
+    elif missing:
+        source.console.print(f"{missing:,} passages have no vector yet. Fix: capr encode {library}.")
+    if stats.discourse is not None and stats.passages_with_sentences < stats.passages:
+        missing = stats.passages - stats.passages_with_sentences
+        source.console.print(
+            f"The sentences of {missing:,} passages have no vectors yet. Fix: {opened.models.discourse_command()}."
         )
     source.finish()

@@ -1,4 +1,4 @@
-"""What every command that reads documents shares: its options, its progress bar, and how it tells of problems."""
+"""Options, progress bars and reports of problems that commands share."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -15,51 +17,61 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-import capr
-from capr.documents import CaprError, Document, Notice, Problem, Reading, Span
+from capr.documents import CaprError, Document, DocumentStream, Notice, Problem, Span, read
 from capr.documents.formats import BY_NAME
+from capr.index.engines import checked_location
 from capr.search.fusion import Fusion as Fusion
 
 Item = TypeVar("Item")
 Files = Annotated[list[str], typer.Argument(metavar="FILE...", help="Files, folders, or - for standard input.")]
 Format = Annotated[
     str | None,
-    typer.Option("--format", metavar="FORMAT", help=f"Found by content and name if not given: {', '.join(BY_NAME)}."),
+    typer.Option(
+        "--format", metavar="FORMAT", help=f"Default: recognised by content and name. One of {', '.join(BY_NAME)}."
+    ),
 ]
 Column = Annotated[
     list[str] | None,
     typer.Option(
         "--column",
         metavar="FIELD=NAME",
-        help="For tables and JSON Lines: the column that holds id, text, title, patient, date, type or source. "
-        "Several for the text: text=findings+impression.",
+        help="For tables and JSON Lines: the column with id, text, title, patient, date, type or source. "
+        "The text may join several columns: text=findings+impression.",
     ),
 ]
 Strict = Annotated[bool, typer.Option("--strict", help="Stop at the first problem.")]
 Replace = Annotated[
-    bool, typer.Option("--replace", help="Allow an id twice; whoever keeps the documents keeps the later one.")
+    bool, typer.Option("--replace", help="Allow several documents with the same id, and use the last one.")
 ]
-LibraryFolder = Annotated[Path, typer.Argument(metavar="LIBRARY", help="The folder of the library.")]
+LibraryLocation = Annotated[
+    str,
+    typer.Argument(metavar="LIBRARY", help="The folder of the library, or its address.", callback=checked_location),
+]
 
 
 Encoder = Annotated[
     str | None,
     typer.Option(
-        "--encoder", metavar="FOLDER", help="Makes the vectors, if not the one used before or that ships; or none."
+        "--encoder",
+        metavar="FOLDER",
+        help="The encoder, or none. Default: as before in this library, or the built-in encoder.",
     ),
 ]
-Fused = Annotated[Fusion, typer.Option("--fusion", help="How words and vectors are joined.")]
+Ranker = Annotated[
+    str | None, typer.Option("--ranker", metavar="FOLDER", help="The ranker that reorders the best passages, or none.")
+]
+Fused = Annotated[Fusion, typer.Option("--fusion", help="The method that joins the scores of words and vectors.")]
 Discourse = Annotated[
     str | None,
     typer.Option(
         "--discourse",
         metavar="FOLDER",
-        help="Gives sentences vectors, for cdv search, if not the one used before; or none.",
+        help="The discourse model for cdv search, or none. Default: as before in this library.",
     ),
 ]
 Filter = Annotated[
     list[str] | None,
-    typer.Option("--filter", metavar="NAME=VALUE", help="Only such documents; may be repeated."),
+    typer.Option("--filter", metavar="NAME=VALUE", help="Only matching documents. May be repeated."),
 ]
 VocabularyTables = Annotated[
     list[Path] | None,
@@ -67,31 +79,51 @@ VocabularyTables = Annotated[
 ]
 Cues = Annotated[
     bool,
-    typer.Option("--cues/--no-cues", help="Label an article's passages by their words, too, not by headings alone."),
+    typer.Option("--cues/--no-cues", help="Label passages of articles by their words as well as by headings."),
 ]
 Without = Annotated[
     Path | None,
-    typer.Option("--without", metavar="FILE", help="Entities to leave out, one name a line: those of a test."),
+    typer.Option("--without", metavar="FILE", help="Entities of a test to leave out, one name on each line."),
 ]
 WithoutPassages = Annotated[
     Path | None,
-    typer.Option(
-        "--without-passages", metavar="JSONL", help="Texts to leave out wherever they stand: those of a test."
-    ),
+    typer.Option("--without-passages", metavar="JSONL", help="Texts of a test to leave out, wherever they occur."),
 ]
 Aliases = Annotated[
-    Path | None, typer.Option("--aliases", metavar="JSON", help="Other names of subjects: {title: [name, ...]}.")
+    Path | None,
+    typer.Option("--aliases", metavar="JSON", help="Other names of the entities of articles: {title: [name, ...]}."),
 ]
+
+
+def _warn_of_old_name(old: str, new: str) -> Callable[[int | None], int | None]:
+    def warn(value: int | None) -> int | None:
+        if value is not None:
+            print(f"{old} is now called {new}; the old name will be removed in the next release.", file=sys.stderr)
+        return value
+
+    return warn
+
+
+# Old names of options; see `value_of_renamed`.
+OldTop = Annotated[int | None, typer.Option("--top", hidden=True, callback=_warn_of_old_name("--top", "-k"))]
+OldLimit = Annotated[int | None, typer.Option("--limit", hidden=True, callback=_warn_of_old_name("--limit", "-k"))]
+
+
+def value_of_renamed(value: int, old: int | None) -> int:
+    """Return the value of an option, or the value of its old name if the user gave one."""
+    return value if old is None else old
+
+
 Json = Annotated[bool, typer.Option("--json", help="Print JSON Lines instead of a table.")]
 
 SHOWN_PROBLEMS, SHOWN_NOTICES = 100, 5
 CONTROLS = {i: chr(0x2400 + i) for i in range(32) if chr(i) not in "\t\n\r"} | {0x7F: "␡"}
 CONTROLS |= dict.fromkeys(range(128, 160), "�") | {0x9B: "␛"}
-FAST = 30_000_000  # bytes a second, if a command only reads them
+FAST = 30_000_000  # bytes per second of a command that only reads documents
 
 
 class Documents:
-    """A reading with its problems on stderr as they come and a progress bar for large files on a terminal."""
+    """Reads documents, reports problems on stderr, and shows a progress bar for large files on a terminal."""
 
     def __init__(
         self,
@@ -101,27 +133,34 @@ class Documents:
         strict: bool,
         replace: bool,
         speed: int = FAST,
-        what: str = "read",
+        verb: str = "read",
     ) -> None:
-        """Begins to read; `speed` is how many bytes the command works through in a second: less needs no bar.
+        """Begin to read files.
 
-        `what` the command does with documents, or could not do.
+        Args:
+            files: the files and folders to read.
+            format: the format of the files; None to recognise it.
+            column: the columns of fields, as FIELD=NAME.
+            strict: whether to stop at the first problem.
+            replace: whether a later document replaces an earlier one with the same id.
+            speed: the bytes that the command processes per second; a smaller input has no progress bar.
+            verb: a participle for what the command does with documents, for messages.
         """
-        self._what = what
+        self._verb = verb
         self._speed = speed
         self.console = terminal(stderr=True)
         self._notices = self._problems = 0
-        self.reading: Reading = capr.read(
+        self.reading: DocumentStream = read(
             files,
             format=format,
-            columns=_columns(column or []),
+            columns=_parse_columns(column or []),
             strict=strict,
             replace=replace,
-            on_problem=self.tell,
+            on_problem=self.report,
         )
 
     def documents(self) -> Iterator[Document]:
-        """The documents, one at a time."""
+        """Yield the documents, and show the progress."""
         if not sys.stderr.isatty() or self.reading.size < self._speed:
             yield from self.reading
             return
@@ -141,20 +180,19 @@ class Documents:
                 yield document
 
     def finish(self) -> None:
-        """Sums up the problems and leaves with the exit code that says whether there were any."""
+        """Summarise the problems, and exit with code 1 if there were any."""
         errors = self._problems
         if self._notices > SHOWN_NOTICES:
-            self.console.print(f"... and {self._notices - SHOWN_NOTICES:,} more notices, which lost nothing.")
+            self.console.print(f"... and {self._notices - SHOWN_NOTICES:,} more notices; no data was lost.")
         if errors > SHOWN_PROBLEMS:
             self.console.print(f"... and {errors - SHOWN_PROBLEMS:,} more problems.")
         if errors:
-            self.console.print(
-                f"{counted(errors, 'problem')}: what is named above could not be {self._what}; the rest was."
-            )
+            rest = "; the rest was" if self.reading.documents else ""
+            self.console.print(f"{quantity(errors, 'problem')}: the input named above could not be {self._verb}{rest}.")
             raise typer.Exit(1)
 
-    def tell(self, problem: Problem) -> None:
-        """Shows a problem or a notice."""
+    def report(self, problem: Problem) -> None:
+        """Print a problem or a notice, up to a maximum number of each."""
         if isinstance(problem, Notice):
             self._notices += 1
             shown = self._notices <= SHOWN_NOTICES
@@ -165,29 +203,24 @@ class Documents:
             self.console.print(str(problem))
 
 
-@contextmanager
-def steps() -> Iterator[Callable[[str, int, int, float], None]]:
-    """What training tells of its progress: a bar for each stage with the loss and the time left, on a terminal."""
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed:,} of {task.total:,} steps, loss {task.fields[loss]:.3f} "),
-        TimeRemainingColumn(),
-    )
-    tasks: dict[str, TaskID] = {}
-    with Progress(*columns, console=terminal(stderr=True), disable=not sys.stderr.isatty()) as progress:
+@dataclass(frozen=True, kw_only=True)
+class DocumentOptions:
+    """The options for the documents to read; see `capr.cli.options.expand_options`."""
 
-        def tell(stage: str, step: int, total: int, loss: float) -> None:
-            if stage not in tasks:
-                tasks[stage] = progress.add_task(stage, total=total, loss=loss)
-            progress.update(tasks[stage], completed=step, loss=loss)
+    files: Files
+    format: Format = None
+    column: Column = None
+    strict: Strict = False
+    replace: Replace = False
 
-        yield tell
+    def read(self, speed: int = FAST) -> Documents:
+        """Begin to read the documents; `speed` is the bytes that the command processes per second."""
+        return Documents(self.files, self.format, self.column, self.strict, self.replace, speed)
 
 
-def counting(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:
-    """The items, with a progress bar on a terminal."""
-    columns = (BarColumn(), TextColumn(f"{{task.completed:,}} of {{task.total:,}} {what} "), TimeRemainingColumn())
+def with_progress_bar(items: Iterable[Item], total: int, noun: str) -> Iterator[Item]:
+    """Yield the items, with a progress bar on a terminal; `noun` names the items."""
+    columns = (BarColumn(), TextColumn(f"{{task.completed:,}} of {{task.total:,}} {noun} "), TimeRemainingColumn())
     console = terminal(stderr=True)
     with Progress(*columns, console=console, transient=True, disable=not sys.stderr.isatty()) as progress:
         task = progress.add_task("", total=total)
@@ -197,11 +230,14 @@ def counting(items: Iterable[Item], total: int, what: str) -> Iterator[Item]:
 
 
 @contextmanager
-def progress(what: str) -> Iterator[Callable[[int, int], None]]:
-    """What long work tells of its progress, done and in all: a bar with the speed and the time left, on a terminal."""
+def progress(noun: str) -> Iterator[Callable[[int, int], None]]:
+    """Show a bar with the speed and the time left on a terminal.
+
+    The context manager yields a function that takes the number of items done, and of all items. `noun` names the items.
+    """
     columns = (
         BarColumn(),
-        TextColumn(f"{{task.completed:,}} of {{task.total:,}} {what} ({{task.fields[rate]}}/s) "),
+        TextColumn(f"{{task.completed:,}} of {{task.total:,}} {noun} ({{task.fields[rate]}}/s) "),
         TimeRemainingColumn(),
     )
     start = time.monotonic()
@@ -220,72 +256,81 @@ def progress(what: str) -> Iterator[Callable[[int, int], None]]:
 
 
 def terminal(stderr: bool = False) -> Console:
-    """A console that shows texts as they are: brackets and colons in a note are no markup."""
+    """Return a console that prints text unchanged: brackets and colons in a note are not markup."""
     return Console(stderr=stderr, soft_wrap=stderr, highlight=False, markup=False, emoji=False)
 
 
 def printable(text: str) -> str:
-    """A text that cannot control the terminal: control characters are shown as pictures of themselves."""
+    """Return a text that cannot control the terminal, with visible symbols for control characters."""
     return text.translate(CONTROLS)
 
 
-def indented(console: Console, text: str | Text, style: str = "", first: str = "   ") -> None:
-    """Prints lines of a hit or an answer, each under the other; `first` stands before the first."""
-    shown = Text(text) if isinstance(text, str) else text
-    for line in shown.wrap(console, max(20, console.width - 3)):
+def print_indented(console: Console, text: str | Text, style: str = "", label: str = "   ") -> None:
+    """Print the indented lines of a hit or an answer; `label` precedes the first line."""
+    rich_text = Text(text) if isinstance(text, str) else text
+    for line in rich_text.wrap(console, max(20, console.width - 3)):
         line.rstrip()
         if line:
-            console.print(Text(first.ljust(3)) + line, style=style, no_wrap=True)
-            first = ""
+            console.print(Text(label.ljust(3)) + line, style=style, no_wrap=True)
+            label = ""
 
 
-def range_of(span: Span) -> str:
-    """A range of characters: `[12, 17)`."""
+def format_span(span: Span) -> str:
+    """Format a span: `[12, 17)`."""
     return f"[{span.begin}, {span.end})"
 
 
 def origin(metadata: Mapping[str, Any], title: str) -> str:
-    """What tells a document from others: patient, date, type and title, as far as they are known."""
-    told = [metadata.get(name) for name in ("patient", "date", "type")]
-    return ", ".join(str(part) for part in (*told, title) if part)
+    """Format the patient, date, type and title of a document, without missing values."""
+    values = [metadata.get(name) for name in ("patient", "date", "type")]
+    return ", ".join(str(value) for value in (*values, title) if value)
 
 
-def counted(count: int, noun: str) -> str:
-    """`1 document`, `2 documents`."""
+def quantity(count: int, noun: str) -> str:
+    """Format a number with a noun: `1 document`, `2 documents`."""
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def names(path: Path | None) -> set[str]:
-    """The names in a file, one a line."""
+def check_installed(task: str, package: str) -> None:
+    """Raise `CaprError` if a package of the extra `evaluate` is missing, before a command does any work."""
+    try:
+        import_module(package)
+    except ImportError as error:
+        fact = f"{task} needs {error.name}, which is not installed"
+        raise CaprError(f"{fact}. Fix: pip install 'capr[evaluate]'.") from error
+
+
+def read_names(path: Path | None) -> set[str]:
+    """Read the names in a file, one on each line."""
     if path is None:
         return set()
     if not path.is_file():
-        raise CaprError(f"there is no {path}. Fix: name a file with one name a line.")
+        raise CaprError(f"there is no {path}. Fix: name a file with one name on each line.")
     return {line.strip() for line in path.read_text("utf-8").splitlines() if line.strip()}
 
 
-def texts(path: Path | None) -> list[str]:
-    """The texts of the documents in a file."""
-    return [document.text for document in capr.read(path, strict=True)] if path else []
+def read_texts(path: Path | None) -> list[str]:
+    """Read the texts of the documents in a file."""
+    return [document.text for document in read(path, strict=True)] if path else []
 
 
-def aliases(path: Path | None) -> Mapping[str, Sequence[str]]:
-    """Other names of subjects, by title."""
+def read_aliases(path: Path | None) -> Mapping[str, Sequence[str]]:
+    """Read other names of the entities of articles, by title."""
     if path is None:
         return {}
     try:
-        found = json.loads(path.read_text("utf-8"))
-        if not all(isinstance(names, list) for names in found.values()):
+        names_by_title = json.loads(path.read_text("utf-8"))
+        if not all(isinstance(names, list) for names in names_by_title.values()):
             raise ValueError("a title has no list of names")
     except (OSError, ValueError, AttributeError) as error:
         fix = 'write a JSON object: {"title": ["other name", ...]}'
-        raise CaprError(f"{path} holds no other names ({error}). Fix: {fix}.") from error
-    return dict(found)
+        raise CaprError(f"{path} is not a file of other names ({error}). Fix: {fix}.") from error
+    return dict(names_by_title)
 
 
-def _columns(given: list[str]) -> dict[str, str]:
+def _parse_columns(pairs: list[str]) -> dict[str, str]:
     columns = {}
-    for pair in given:
+    for pair in pairs:
         field, equals, name = pair.partition("=")
         if not equals or not field or not name:
             raise CaprError(f"--column {pair!r} does not name a field and its column. Fix: write --column text=NOTE.")

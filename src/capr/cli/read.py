@@ -1,4 +1,4 @@
-"""`capr read`: what is in these files?"""
+"""`capr read`: read documents."""
 
 from __future__ import annotations
 
@@ -11,22 +11,20 @@ from rich import box
 from rich.table import Table
 
 from capr.cli import inputs
+from capr.cli.options import expand_options
 
 
+@expand_options
 def command(
-    files: inputs.Files,
-    format: inputs.Format = None,
-    column: inputs.Column = None,
-    strict: inputs.Strict = False,
-    replace: inputs.Replace = False,
+    sources: inputs.DocumentOptions,
     as_json: inputs.Json = False,
-    limit: Annotated[int, typer.Option("--limit", min=0, help="Documents shown in the table; 0 for all.")] = 20,
+    limit: Annotated[int, typer.Option("--limit", min=0, help="Number of documents in the table; 0 for all.")] = 20,
 ) -> None:
-    """Read documents of any format; show what was found, or print them as JSON Lines.
+    """Read documents of any format, and print a table of them, or JSON Lines.
 
     Example: capr read notes/ discharge.csv.gz --json > documents.jsonl
     """
-    source = inputs.Documents(files, format, column, strict, replace)
+    source = sources.read()
     if as_json:
         for document in source.documents():
             sys.stdout.write(json.dumps(document.as_json(), ensure_ascii=False) + "\n")
@@ -38,9 +36,9 @@ def command(
     table.add_column("chars", justify="right", no_wrap=True)
     for document in source.documents():
         if not limit or source.reading.documents <= limit:
-            shown = [str(document.metadata.get(name, "")) for name in ("patient", "date", "type")]
-            shown[1] = shown[1][:10]  # the day
-            table.add_row(document.id, *shown, f"{len(document.text):,}")
+            cells = [str(document.metadata.get(name, "")) for name in ("patient", "date", "type")]
+            cells[1] = cells[1][:10]  # the date without the time
+            table.add_row(document.id, *cells, f"{len(document.text):,}")
     console = inputs.terminal()
     reading = source.reading
     if reading.documents:
@@ -49,6 +47,6 @@ def command(
         console.print(f"... and {reading.documents - limit:,} more (--limit 0 shows all)")
     formats = ", ".join(f"{count:,} {name}" for name, count in reading.formats.most_common() if count)
     replaced = f", {reading.replaced:,} of them replacing an earlier one" if reading.replaced else ""
-    count, length = inputs.counted(reading.documents, "document"), inputs.counted(reading.characters, "character")
+    count, length = inputs.quantity(reading.documents, "document"), inputs.quantity(reading.characters, "character")
     console.print(f"{count}{replaced}, {length} ({formats or 'nothing'})", soft_wrap=True)
     source.finish()

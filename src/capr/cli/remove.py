@@ -1,4 +1,4 @@
-"""`capr remove`: take documents out of a library."""
+"""`capr remove`: remove documents from a library."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from capr.search.conditions import passed_by_none
 
 
 def command(
-    library: inputs.LibraryFolder,
+    library: inputs.LibraryLocation,
     ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Documents to remove.")] = None,
     filter: inputs.Filter = None,
 ) -> None:
-    """Remove documents by their ids, or all that pass the filters.
+    """Remove documents by their ids, or all documents that pass the filters.
 
-    From then on they cannot be found; the room is freed by `capr compact`. Many ids: --filter document=@FILE, with one
-    on each line. The exit code is 1 if there is no such document.
+    A removed document is no longer found; `capr compact` frees its space. For many ids, write --filter document=@FILE
+    with one id on each line. The exit code is 1 if there is no such document.
 
     Example: capr remove library --filter patient=p10
     """
     if not ids and not filter:
-        raise CaprError("nothing is named that could be removed. Fix: name ids, or documents with --filter.")
-    wanted = [clean(id) for id in ids or ()]
-    with Library(library) as kept:
-        known = kept.index.digests(wanted)
-        removed = kept.remove(wanted, filters=filter or None)
-        told = [f"{library} has no document {id!r}." for id in dict.fromkeys(wanted) if id not in known]
+        raise CaprError("no document is named. Fix: name ids, or documents with --filter.")
+    document_ids = [clean(id) for id in ids or ()]
+    with Library(library) as opened:
+        existing = opened.index.digests(document_ids)
+        removed = opened.remove(document_ids, filters=filter or None)
+        facts = [f"{library} has no document {id!r}." for id in dict.fromkeys(document_ids) if id not in existing]
         if filter and not removed:
-            told += [f"{fact}." for fact in passed_by_none(Filters.of(filter), kept.index)]
-    inputs.terminal().print(f"{inputs.counted(removed, 'document')} removed")
-    for fact in told:
+            facts += [f"{fact}." for fact in passed_by_none(Filters.of(filter), opened.index)]
+    inputs.terminal().print(f"{inputs.quantity(removed, 'document')} removed")
+    for fact in facts:
         inputs.terminal(stderr=True).print(inputs.printable(fact))
-    if told:
+    if facts:
         raise typer.Exit(1)

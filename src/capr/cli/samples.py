@@ -1,4 +1,4 @@
-"""`capr samples`: notes and articles to try things on."""
+"""`capr samples`: write the sample notes and articles."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from capr.documents import CaprError
 
 
 def command(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="Where to; made if it is not there.")] = Path(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder to write to; capr creates it.")] = Path(
         "samples"
     ),
     questions: Annotated[
-        Path | None, typer.Option("--questions", metavar="FILE", help="Write the questions and their answers, too.")
+        Path | None, typer.Option("--questions", metavar="FILE", help="Also write the questions and their answers.")
     ] = None,
 ) -> None:
     """Write the sample notes and articles into a folder.
 
-    All of them were written for capr; no patient in them exists.
+    All texts were written for capr; their patients do not exist.
 
     Example: capr samples demo && capr read demo/notes
     """
@@ -38,8 +38,8 @@ def command(
 
 
 def _copy(source: Path, target: Path) -> None:
-    """Writes a file, but never over one that says something else."""
+    """Copy a file; raise CaprError if the target exists with other contents."""
     if target.exists() and (target.is_dir() or target.read_bytes() != source.read_bytes()):
-        raise CaprError(f"{target} is there already and is not the sample. Fix: name another folder.")
+        raise CaprError(f"{target} exists already and is not the sample. Fix: name another folder.")
     target.parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(source, target)

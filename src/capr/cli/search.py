@@ -1,10 +1,10 @@
-"""`capr search`: the passages that answer a query."""
+"""`capr search`: find the passages that answer a query."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 from enum import StrEnum
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -14,14 +14,14 @@ from rich.text import Text
 from capr.annotate import Query, Vocabulary
 from capr.cli import inputs
 from capr.cli.annotate import SIGNS
+from capr.cli.results import place, show
 from capr.documents import CaprError, Span
-from capr.index.digest import as_text
 from capr.search import Hit, Library, Results
 from capr.search.passages import Group, Mode
 
 
 class Flag(StrEnum):
-    """What a mention may be."""
+    """The contexts of a mention."""
 
     negated = "negated"
     possible = "possible"
@@ -30,93 +30,95 @@ class Flag(StrEnum):
     family = "family"
 
 
-NAMED = 4  # other names of an entity that are shown
-FIRST = 300  # characters of a passage without evidence
+MAX_NAMES = 4  # other names of an entity to show
+MAX_LENGTH = 300  # characters to show of a passage without evidence
 
 
 def command(
-    library: inputs.LibraryFolder,
+    library: inputs.LibraryLocation,
     query: Annotated[
         list[str] | None,
         typer.Argument(metavar="[QUERY]", help='A question, or words with operators: "a phrase", -word, field:value.'),
     ] = None,
-    entity: Annotated[str, typer.Option("--entity", help="Instead of a query: what to look for.")] = "",
-    aspect: Annotated[str, typer.Option("--aspect", help="What about it.")] = "",
-    k: Annotated[int, typer.Option("-k", "--k", help="Passages to find, at most.")] = 10,
+    entity: Annotated[str, typer.Option("--entity", help="The entity, instead of a query.")] = "",
+    aspect: Annotated[str, typer.Option("--aspect", help="The aspect of the entity.")] = "",
+    k: Annotated[int, typer.Option("-k", "--k", help="Maximum number of hits.")] = 10,
     filter: inputs.Filter = None,
     without: Annotated[
-        list[Flag] | None, typer.Option("--without", help="Only where the entity is not so; may be repeated.")
+        list[Flag] | None,
+        typer.Option("--without", help="Only hits without this context of the entity. May be repeated."),
     ] = None,
-    mode: Annotated[Mode, typer.Option("--mode", help="Compare words, meanings, both, or sentences.")] = Mode.hybrid,
+    mode: Annotated[
+        Mode, typer.Option("--mode", help="Compare words, vectors, both, or the vectors of sentences.")
+    ] = Mode.hybrid,
     fusion: inputs.Fused = inputs.Fusion.scores,
-    group: Annotated[Group | None, typer.Option("--group", help="One hit for each.")] = None,
+    group: Annotated[Group | None, typer.Option("--group", help="Return one hit for each document or patient.")] = None,
     neighbours: Annotated[
-        int, typer.Option("--neighbours", min=0, help="Passages before and after each hit to show.")
+        int, typer.Option("--neighbours", min=0, help="Number of passages to show before and after each hit.")
     ] = 0,
     encoder: inputs.Encoder = None,
     discourse: inputs.Discourse = None,
-    ranker: Annotated[
-        str | None,
-        typer.Option("--ranker", metavar="FOLDER", help="Re-ranks the best passages; none for none."),
-    ] = None,
+    ranker: inputs.Ranker = None,
     vocabulary: inputs.VocabularyTables = None,
-    whole: Annotated[bool, typer.Option("--whole", help="Show whole passages, not only what matters.")] = False,
-    explain: Annotated[bool, typer.Option("--explain", help="Show what each stage of the search said.")] = False,
+    whole: Annotated[bool, typer.Option("--whole", help="Show whole passages, not only their evidence.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Show the rank and score of each stage.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with hits.")] = False,
 ) -> None:
     """Find passages that answer a question, or that are about an aspect of an entity.
 
-    Other names of an entity are found, too. Filters are name=value, name!=value, name=@FILE (a value on each line),
-    date=2023-01..2023-06; values may end in *. Hits show where they stand, and the sentences that matter.
+    The search also finds other names of an entity. Filters are name=value, name!=value, name=@FILE (a value on each
+    line) and date=2023-01..2023-06; a value may end in *. Hits show their span and the sentences that are evidence.
 
     Example: capr search library --entity asthma --aspect "family history" --without negated
     """
-    words = " ".join(query or ()).strip()
-    if words and (entity or aspect):
+    text = " ".join(query or ()).strip()
+    if text and (entity or aspect):
         raise CaprError("there are a query and an --entity or --aspect. Fix: write one or the other.")
-    if not (words or entity or aspect):
+    if not (text or entity or aspect):
         raise CaprError("there is no query. Fix: write one, or --entity and --aspect.")
-    asked = Query(words) if words else Query(entity=entity, aspect=aspect)
+    structured_query = Query(text) if text else Query(entity=entity, aspect=aspect)
     conditions = [*(filter or ()), *(f"without={flag}" for flag in without or ())]
     tables = Vocabulary.load(*vocabulary or ())
-    with Library(library, encoder=encoder, ranker=ranker, discourse=discourse, vocabulary=tables) as kept:
-        results = kept.search(
-            asked, k, filters=conditions, mode=mode, fusion=fusion, group=group, neighbours=neighbours
+    with Library(library, encoder=encoder, ranker=ranker, discourse=discourse, vocabulary=tables) as opened:
+        results = opened.search(
+            structured_query, k, filters=conditions, mode=mode, fusion=fusion, group=group, neighbours=neighbours
         )
-    if as_json:
-        sys.stdout.write(as_text(results.as_json()) + "\n")
-    else:
-        _show(results, inputs.terminal(), whole, explain)
-        notes = inputs.terminal(stderr=True)
-        for notice in results.notices:
-            notes.print(f"Note: {inputs.printable(notice)}")
+    show(results, as_json, partial(_show, whole=whole, explain=explain))
     if not results.hits:
         raise typer.Exit(1)
 
 
 def _show(results: Results, console: Console, whole: bool, explain: bool) -> None:
-    for words, others in results.expanded.items():
-        if others:
-            named = f"{words}: also {', '.join(others[:NAMED])}{', ...' if len(others) > NAMED else ''}"
-            console.print(inputs.printable(named), style="dim", no_wrap=True, overflow="ellipsis", crop=True)
+    for entity, other_names in results.expanded.items():
+        if other_names:
+            names_line = (
+                f"{entity}: also {', '.join(other_names[:MAX_NAMES])}{', ...' if len(other_names) > MAX_NAMES else ''}"
+            )
+            console.print(inputs.printable(names_line), style="dim", no_wrap=True, overflow="ellipsis", crop=True)
     for number, hit in enumerate(results, 1):
         console.print(f"{number}. {inputs.printable(_place(hit))}", style="bold")
-        inputs.indented(console, inputs.printable(inputs.origin(hit.metadata, hit.title)), "dim")
-        for near in hit.neighbours:
-            if near.span < hit.passage.span:
-                inputs.indented(console, f"before {inputs.range_of(near.span)}: {inputs.printable(near.text)}", "dim")
-        inputs.indented(console, _shown(hit, whole, console.color_system is not None))
-        for near in hit.neighbours:
-            if near.span > hit.passage.span:
-                inputs.indented(console, f"after {inputs.range_of(near.span)}: {inputs.printable(near.text)}", "dim")
+        inputs.print_indented(console, inputs.printable(inputs.origin(hit.metadata, hit.title)), "dim")
+        for neighbour in hit.neighbours:
+            if neighbour.span < hit.passage.span:
+                inputs.print_indented(
+                    console, f"before {inputs.format_span(neighbour.span)}: {inputs.printable(neighbour.text)}", "dim"
+                )
+        inputs.print_indented(console, _evidence(hit, whole, console.color_system is not None))
+        for neighbour in hit.neighbours:
+            if neighbour.span > hit.passage.span:
+                inputs.print_indented(
+                    console, f"after {inputs.format_span(neighbour.span)}: {inputs.printable(neighbour.text)}", "dim"
+                )
         if explain:
-            said = ", ".join(f"{name} {stage.rank}. ({stage.score:.3f})" for name, stage in hit.stages.items())
-            inputs.indented(console, f"score {hit.score:.3f}: {said}", "dim")
+            stages = "; ".join(
+                f"{name} rank {stage.rank}, score {stage.score:.3f}" for name, stage in hit.stages.items()
+            )
+            inputs.print_indented(console, f"score {hit.score:.3f}: {stages}", "dim")
         if hit.others:
-            places = ", ".join(f"{other.document} {inputs.range_of(other.passage.span)}" for other in hit.others)
-            inputs.indented(console, inputs.printable(f"also {places}"), "dim")
+            places = ", ".join(f"{other.document} {inputs.format_span(other.passage.span)}" for other in hit.others)
+            inputs.print_indented(console, inputs.printable(f"also {places}"), "dim")
     console.print(
-        f"{inputs.counted(len(results), 'passage' if not _has_groups(results) else 'group')} ({results.mode})"
+        f"{inputs.quantity(len(results), 'passage' if not _has_groups(results) else 'group')} ({results.mode})"
     )
 
 
@@ -126,13 +128,13 @@ def _has_groups(results: Results) -> bool:
 
 def _place(hit: Hit) -> str:
     group = f"{hit.group}: " if hit.group and hit.group != hit.document else ""
-    return f"{group}{hit.document} {inputs.range_of(hit.passage.span)} {' | '.join(hit.headings)}".rstrip()
+    return f"{group}{place(hit.document, hit.passage.span, hit.headings)}"
 
 
-def _shown(hit: Hit, whole: bool, in_colour: bool) -> Text:
-    """The passage, or its sentences that matter, with highlights in colour or brackets and the context of mentions."""
+def _evidence(hit: Hit, whole: bool, in_colour: bool) -> Text:
+    """Return the passage or its evidence, with highlights in colour or brackets and the context of mentions."""
     text = Text()
-    spans = [hit.passage.span] if whole else list(_pieces(hit))
+    spans = [hit.passage.span] if whole else list(_evidence_spans(hit))
     for number, span in enumerate(spans):
         if span.begin > (spans[number - 1].end + 2 if number else hit.passage.span.begin):
             text.append("... ")
@@ -140,27 +142,27 @@ def _shown(hit: Hit, whole: bool, in_colour: bool) -> Text:
         for mark in hit.highlights:
             if mark.begin < position or mark.end > span.end:
                 continue
-            text.append(_flat(hit, Span(position, mark.begin), whole))
-            words = _flat(hit, mark, whole)
-            text.append(words if in_colour else f"[{words}]", style="bold yellow")
+            text.append(_printable(hit, Span(position, mark.begin), whole))
+            highlighted = _printable(hit, mark, whole)
+            text.append(highlighted if in_colour else f"[{highlighted}]", style="bold yellow")
             for mention in hit.mentions:
                 if mark.covers(mention.span):
                     text.append("".join(f" [{SIGNS[flag]}]" for flag in mention.context), style="dim")
             position = mark.end
-        text.append(_flat(hit, Span(position, span.end), whole) + " ")
+        text.append(_printable(hit, Span(position, span.end), whole) + " ")
     if spans and spans[-1].end < hit.passage.span.end:
         text.append("...")
     text.rstrip()
     return text
 
 
-def _pieces(hit: Hit) -> Iterator[Span]:
-    """The sentences that matter, in the order of the text; the first characters, if none does."""
+def _evidence_spans(hit: Hit) -> Iterator[Span]:
+    """Yield the spans of the evidence in the order of the text, or the beginning of a passage without evidence."""
     spans = sorted(sentence.span for sentence in hit.sentences)
-    yield from spans or [Span(hit.passage.span.begin, min(hit.passage.span.end, hit.passage.span.begin + FIRST))]
+    yield from spans or [Span(hit.passage.span.begin, min(hit.passage.span.end, hit.passage.span.begin + MAX_LENGTH))]
 
 
-def _flat(hit: Hit, span: Span, whole: bool) -> str:
-    """A piece of text; line breaks are shown only in whole passages."""
-    piece = inputs.printable(hit[span]).replace("\r\n", "\n").replace("\r", "\n")
-    return piece if whole else piece.replace("\n", " ")
+def _printable(hit: Hit, span: Span, whole: bool) -> str:
+    """Return the printable text of a span; only whole passages keep their line breaks."""
+    text = inputs.printable(hit[span]).replace("\r\n", "\n").replace("\r", "\n")
+    return text if whole else text.replace("\n", " ")

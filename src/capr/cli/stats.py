@@ -1,10 +1,7 @@
-"""`capr stats`: how much is in a library?"""
+"""`capr stats`: count the contents of a library."""
 
 from __future__ import annotations
 
-import json
-import sys
-from dataclasses import asdict
 from typing import Annotated
 
 import typer
@@ -12,21 +9,22 @@ from rich import box
 from rich.table import Table
 
 from capr.cli import inputs
+from capr.cli.results import show_json
 from capr.search import Library
 
 
 def command(
-    library: inputs.LibraryFolder,
+    library: inputs.LibraryLocation,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Count what a library holds, and list the fields by which it can be filtered.
+    """Count the contents of a library, and list the fields to filter by.
 
     Example: capr stats library
     """
-    with Library(library) as kept:
-        stats = kept.stats()
+    with Library(library) as opened:
+        stats = opened.stats()
     if as_json:
-        sys.stdout.write(json.dumps(asdict(stats), ensure_ascii=False) + "\n")
+        show_json(stats.as_json())
         return
     table = Table(box=None, show_header=False, pad_edge=False)
     table.add_column()
@@ -35,6 +33,8 @@ def command(
         table.add_row(name, f"{getattr(stats, name):,}")
     if stats.discourse is not None:
         table.add_row("sentence vectors", f"{stats.sentences:,}")
+    if stats.piece_vectors:
+        table.add_row("word-piece vectors", f"{stats.piece_vectors:,}")
     for part, size in stats.disk.items():
         table.add_row(f"disk: {part}", f"{size / 1e6:,.1f} MB")
     console = inputs.terminal()

@@ -1,9 +1,8 @@
-"""`capr suggest`: which concept does this beginning of a name mean?"""
+"""`capr suggest`: complete the name of a concept."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,29 +14,27 @@ from capr.cli import inputs
 
 
 def command(
-    typed: Annotated[str, typer.Argument(metavar="NAME", help="The beginning of a name, as it is typed.")],
-    limit: Annotated[int, typer.Option("--limit", min=1, help="Concepts shown, at most.")] = 10,
-    vocabulary: Annotated[
-        list[Path] | None,
-        typer.Option("--vocabulary", metavar="CSV", help="Add names of your own: code, name, synonyms."),
-    ] = None,
+    prefix: Annotated[str, typer.Argument(metavar="NAME", help="The beginning of a name.")],
+    k: Annotated[int, typer.Option("-k", min=1, help="Maximum number of completions.")] = 10,
+    limit: inputs.OldLimit = None,
+    vocabulary: inputs.VocabularyTables = None,
     as_json: inputs.Json = False,
 ) -> None:
-    """Complete the name of a disease, symptom or drug; one typing error does no harm.
+    """Complete the name of a disease, symptom or drug, despite one typing error.
 
     Example: capr suggest "heart att"
     """
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in ("name", "means", "kind", "code"):
         table.add_column(column, overflow="fold")
-    found = Vocabulary.load(*vocabulary or ()).suggest(typed, limit)
-    for name, concept in found:
+    completions = Vocabulary.load(*vocabulary or ()).suggest(prefix, inputs.value_of_renamed(k, limit))
+    for name, concept in completions:
         if as_json:
             print(json.dumps({"name": name, "kind": concept.kind, "concept": concept.as_json()}, ensure_ascii=False))
         else:
             table.add_row(name, concept.name, concept.kind, concept.code)
     if not as_json:
         console = inputs.terminal()
-        console.print(table if found else f"No name begins like {typed!r}.")
-    if not found:
+        console.print(table if completions else f"No name begins with {prefix!r}.")
+    if not completions:
         raise typer.Exit(1)

@@ -1,4 +1,4 @@
-"""`capr supervise`: what would training see of these documents?"""
+"""`capr supervise`: make training examples from documents."""
 
 from __future__ import annotations
 
@@ -13,103 +13,103 @@ from rich.table import Table
 from capr.annotate.mentions import Annotator, annotator
 from capr.annotate.vocabulary import Vocabulary
 from capr.cli import inputs
+from capr.cli.options import expand_options
 from capr.documents import CaprError
+from capr.segment.cutting import MAX_WORDS
 from capr.supervise.examples import KINDS, examples
 from capr.supervise.labels import ENTITIES, Labeller, labelled
 from capr.supervise.pool import Pool
 
 
+@expand_options
 def command(
-    files: inputs.Files,
+    sources: inputs.DocumentOptions,
     output: Annotated[Path, typer.Option("--output", "-o", metavar="PAIRS", help="The JSON Lines to write.")],
-    seed: Annotated[int, typer.Option("--seed", help="The same seed draws the same examples.")] = 0,
+    seed: Annotated[int, typer.Option("--seed", help="The seed of the random examples.")] = 0,
     entities: Annotated[
         str | None,
-        typer.Option("--entities", help="Of title, links, mentions; by the kind of document if not given."),
+        typer.Option("--entities", help="Any of title, links, mentions. Default: depends on the document."),
     ] = None,
     negated: Annotated[
-        bool, typer.Option("--negated/--no-negated", help="Count what is said not to be there as an entity.")
+        bool, typer.Option("--negated/--no-negated", help="Also use negated mentions as entities.")
     ] = False,
     negatives: Annotated[
-        str, typer.Option("--negatives", help="Kinds of hard negatives, with commas between.")
+        str, typer.Option("--negatives", help="Kinds of hard negatives, separated by commas.")
     ] = ",".join(KINDS),
     false_negatives: Annotated[
-        int, typer.Option("--false-negatives", min=0, help="Other passages with the same labels to list, at most.")
+        int,
+        typer.Option("--false-negatives", min=0, help="Maximum number of other passages with the same labels to list."),
     ] = 100,
-    words: Annotated[int, typer.Option("--words", min=1, help="Words in a passage, at most.")] = 250,
+    words: Annotated[int, typer.Option("--words", min=1, help="Maximum number of words in a passage.")] = MAX_WORDS,
     tagger: Annotated[
-        bool, typer.Option("--tagger/--no-tagger", help="Look also for entities that the vocabulary does not have.")
+        bool, typer.Option("--tagger/--no-tagger", help="Also find entities that the vocabulary does not have.")
     ] = False,
     cues: inputs.Cues = True,
     without: inputs.Without = None,
     without_passages: inputs.WithoutPassages = None,
     aliases: inputs.Aliases = None,
     vocabulary: inputs.VocabularyTables = None,
-    format: inputs.Format = None,
-    column: inputs.Column = None,
-    strict: inputs.Strict = False,
-    replace: inputs.Replace = False,
 ) -> None:
-    """Make training examples from documents: an entity, an aspect, the passage that is about both, and others.
+    """Make training examples: an entity, an aspect, a positive passage that is about both, and negatives.
 
-    Entities are the title and the links of an article, and the mentions of a note; aspects are headings. There is one
-    example for every passage that has both, each with up to three passages that do not answer: another section of the
-    document, one with the same words, the same aspect of another entity.
+    Entities are the title and the links of an article, and the mentions of a note. Aspects are headings. Every passage
+    with both gives one example with up to three hard negatives: another section of the document, a passage with the
+    same words, and the same aspect of another entity.
 
     Example: capr supervise articles/ -o pairs.jsonl
     """
-    chosen = _list("--entities", entities, ENTITIES) if entities else None
-    kinds = _list("--negatives", negatives, KINDS)
-    source = inputs.Documents(files, format, column, strict, replace, speed=20_000 if tagger else 500_000)
+    entity_kinds = _parse_list("--entities", entities, ENTITIES) if entities else None
+    negative_kinds = _parse_list("--negatives", negatives, KINDS)
+    source = sources.read(20_000 if tagger else 500_000)
     finder = annotator(tagger, Vocabulary.load(*vocabulary or ()))
-    held_out = inputs.names(without), inputs.texts(without_passages)
-    labeller = Labeller(finder, chosen, negated, words, cues, inputs.aliases(aliases), *held_out)
-    _may_write(output)
-    part = output.with_name(output.name + ".part")
+    held_out = inputs.read_names(without), inputs.read_texts(without_passages)
+    labeller = Labeller(finder, entity_kinds, negated, words, cues, inputs.read_aliases(aliases), *held_out)
+    _check_output(output)
+    partial_file = output.with_name(output.name + ".part")
     with Pool(labelled(source.documents(), labeller)) as pool:
-        with part.open("w", encoding="utf-8") as file:
-            drawn = examples(pool, seed, negatives=kinds, false_negatives=false_negatives)
-            for example in inputs.counting(drawn, len(pool), "examples"):
+        with partial_file.open("w", encoding="utf-8") as file:
+            example_stream = examples(pool, seed, negatives=negative_kinds, false_negatives=false_negatives)
+            for example in inputs.with_progress_bar(example_stream, len(pool), "examples"):
                 file.write(json.dumps(example.as_json(), ensure_ascii=False) + "\n")
-        part.replace(output)
-        _summary(pool, labeller, finder, source.reading.documents, output)
+        partial_file.replace(output)
+        _print_summary(pool, labeller, finder, source.reading.documents, output)
     source.finish()
 
 
-def _may_write(output: Path) -> None:
-    """Only examples are overwritten: the output may be a document that somebody named by mistake."""
+def _check_output(output: Path) -> None:
+    """Raise CaprError unless the output is new or holds examples, so that no other file is overwritten."""
     if not output.parent.is_dir():
-        raise CaprError(f"there is no folder {output.parent}. Fix: make it, or name another file with --output.")
+        raise CaprError(f"there is no folder {output.parent}. Fix: create it, or name another file with --output.")
     if output.exists():
         with output.open(encoding="utf-8", errors="replace") as file:
             if '"entity_id"' not in file.readline():
-                raise CaprError(f"{output} is there already and holds no examples. Fix: name another file.")
+                raise CaprError(f"{output} exists already and holds no examples. Fix: name another file.")
 
 
-def _list(option: str, given: str, known: tuple[str, ...]) -> tuple[str, ...]:
-    names = tuple(dict.fromkeys(name.strip() for name in given.split(",") if name.strip()))
+def _parse_list(option: str, text: str, choices: tuple[str, ...]) -> tuple[str, ...]:
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
     for name in names:
-        if name not in known:
-            raise CaprError(f"{option} knows no {name!r}. Fix: use some of {', '.join(known)}.")
+        if name not in choices:
+            raise CaprError(f"{option} does not accept {name!r}. Fix: use some of {', '.join(choices)}.")
     return names
 
 
-def _summary(pool: Pool, labeller: Labeller, finder: Annotator, documents: int, output: Path) -> None:
+def _print_summary(pool: Pool, labeller: Labeller, finder: Annotator, documents: int, output: Path) -> None:
     console = inputs.terminal()
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in ("entity", "passages", "aspect", "passages"):
         table.add_column(column, justify="right" if column == "passages" else "left", no_wrap=column == "passages")
-    codes = finder.gazetteer.vocabulary
+    vocabulary = finder.gazetteer.vocabulary
     top = zip(pool.most_common("entity", 10), pool.most_common("aspect", 10), strict=False)
-    for (entity, count), (aspect, number) in top:
-        concept = codes.by_code(entity)
-        table.add_row(concept.name if concept else entity, f"{count:,}", aspect, f"{number:,}")
+    for (entity, entity_count), (aspect, aspect_count) in top:
+        concept = vocabulary.by_code(entity)
+        table.add_row(concept.name if concept else entity, f"{entity_count:,}", aspect, f"{aspect_count:,}")
     if len(pool):
         console.print(table)
     skipped = sum(labeller.skipped.values())
     reasons = ", ".join(f"{count:,} {reason}" for reason, count in labeller.skipped.most_common())
-    found = f"{pool.count('entity'):,} entities, {inputs.counted(pool.count('aspect'), 'aspect')}"
+    labels = f"{pool.count('entity'):,} entities, {inputs.quantity(pool.count('aspect'), 'aspect')}"
     console.print(
-        f"{inputs.counted(len(pool), 'example')} of {inputs.counted(documents, 'document')}, {found}: {output}"
+        f"{inputs.quantity(len(pool), 'example')} of {inputs.quantity(documents, 'document')}, {labels}: {output}"
     )
-    console.print(f"{inputs.counted(skipped, 'passage')} skipped{f' ({reasons})' if reasons else ''}")
+    console.print(f"{inputs.quantity(skipped, 'passage')} skipped{f' ({reasons})' if reasons else ''}")

@@ -1,93 +1,140 @@
-"""`capr token create`, `list` and `revoke`: who may ask a server."""
+"""`capr token create`, `list` and `revoke`: manage the tokens of a server."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated
 
 import typer
-from rich import box
-from rich.table import Table
 
 from capr.cli import inputs
 from capr.documents import CaprError
+from capr.index.engines import is_library
 from capr.index.filters import pairs
-from capr.serve.tokens import ROLES, Token, Tokens
+from capr.search import Library
+from capr.search.conditions import passed_by_none, values_of_none
+from capr.serve.state import open_state
+from capr.serve.tokens import ROLES, Restrictions, Token, TokenStore
+
+DAY = len("2024-03-18")
+State = Annotated[str, typer.Option("--state", metavar="FOLDER", help="The state of the server, as for capr serve.")]
 
 
 def create(
-    library: inputs.LibraryFolder,
-    name: Annotated[str, typer.Option("--name", help="Of whoever will hold it, as the audit trail shows it.")],
-    role: Annotated[str, typer.Option("--role", help=f"{', '.join(ROLES)}: each may do what those before it may.")] = (
+    library: inputs.LibraryLocation,
+    name: Annotated[str, typer.Option("--name", help="The user of the token, for the audit trail.")],
+    role: Annotated[str, typer.Option("--role", help=f"{', '.join(ROLES)}: each role includes the previous roles.")] = (
         "reader"
     ),
     filter: Annotated[
         list[str] | None,
-        typer.Option("--filter", metavar="NAME=VALUE", help="See only such documents; may be repeated."),
+        typer.Option(
+            "--filter", metavar="NAME=VALUE", help="Restrict the token to matching documents. May be repeated."
+        ),
     ] = None,
-    days: Annotated[float | None, typer.Option("--days", help="After which it expires; never, if not given.")] = None,
+    days: Annotated[float | None, typer.Option("--days", help="Days until the token expires. Default: never.")] = None,
+    state: State = "",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
-    """Make a token. It is shown once: only its hash is kept.
+    """Create a token, and print it once: the server keeps only its hash.
 
-    From the first token on, a server answers nobody without one. Whoever holds a token with filters is answered as if
-    there were no other documents.
+    As soon as the first token exists, the server rejects requests without a token. A token with filters gives access
+    to the documents that pass the filters, as if the library had no others.
 
     Example: capr token create library --name "ward 3" --filter patient=p01 --days 90
     """
     restrictions: dict[str, list[str]] = {}
-    for text in filter or ():
-        for field, value, exclude in pairs(text):
+    for condition in filter or ():
+        for field, value, exclude in pairs(condition):
             restrictions.setdefault(f"{field}{'!' if exclude else ''}", []).append(value)
-    token, made = Tokens(library).create(name, role, restrictions, days)
+    store = TokenStore(open_state(library, state).tokens)
+    store.check(name, role, restrictions, days)
+    count, notices = _visible_documents(library, restrictions) if restrictions else (None, ())
+    secret, created = store.create(name, role, restrictions, days)
+    console = inputs.terminal(stderr=True)
     if as_json:
-        print(json.dumps({"token": token, **_told(made)}, ensure_ascii=False))
-        return
-    print(token)
-    until = f", until {made.expires}" if made.expires else ""
-    seen = f", restricted to {_restrictions(made)}" if restrictions else ""
-    inputs.terminal(stderr=True).print(f"{made.id}: {inputs.printable(made.name)}, {made.role}{seen}{until}")
+        visible = {} if count is None else {"documents": count}
+        print(json.dumps({"token": secret, **_public_fields(created), **visible}, ensure_ascii=False))
+    else:
+        print(secret)
+        console.print(_summary(created, count))
+    for notice in notices:
+        console.print(f"Note: {inputs.printable(notice)}")
 
 
-def show(library: inputs.LibraryFolder, as_json: inputs.Json = False) -> None:
-    """List all tokens that were made, without the tokens themselves.
+def _summary(token: Token, documents: int | None) -> str:
+    """Describe a new token in one line."""
+    until = f", until {token.expires}" if token.expires else ""
+    restricted = f", restricted to {_restrictions(token)}" if token.restrictions else ""
+    visible = "" if documents is None else f"; sees {inputs.quantity(documents, 'document')}"
+    return inputs.printable(f"{token.id}: {token.name}, {token.role}{restricted}{until}{visible}")
+
+
+def _visible_documents(library: str, restrictions: Restrictions) -> tuple[int | None, Sequence[str]]:
+    """Return the number of documents that meet restrictions, with notices about filters; None without a library."""
+    if not is_library(library):
+        return None, ()
+    with Library(library) as opened:
+        filters = opened.resources.filters(restrictions)
+        count = len(opened.ids(filters))
+        if count:
+            return count, list(values_of_none(filters, opened.index))
+        return count, [*passed_by_none(filters, opened.index), "the token sees no document"]
+
+
+def show(library: inputs.LibraryLocation, state: State = "", as_json: inputs.Json = False) -> None:
+    """List all tokens, without their secrets.
 
     Example: capr token list library
     """
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in ("id", "name", "role", "restricted to", "made", "expires", "state"):
-        table.add_column(column, overflow="fold")
-    known = Tokens(library).all()
-    for one in known:
-        if as_json:
-            print(json.dumps({**_told(one), "state": one.state()}, ensure_ascii=False))
-        else:
-            row = (one.id, one.name, one.role, _restrictions(one), one.made, one.expires or "never", one.state())
-            table.add_row(*map(inputs.printable, row))
-    if not as_json:
-        told = "There is no token, so that only this machine is served."
-        inputs.terminal().print(table if known else told)
+    tokens = TokenStore(open_state(library, state, make=False).tokens).all()
+    if as_json:
+        for token in tokens:
+            print(json.dumps({**_public_fields(token), "state": token.state()}, ensure_ascii=False))
+        return
+    console = inputs.terminal()
+    if not tokens:
+        console.print("There is no token: the server answers only this machine.")
+        return
+    rows = [("id", "role", "made", "expires", "state", "name"), *map(_row, tokens)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    restrictions = ["", *(_restrictions(token) for token in tokens)]
+    for row, restricted in zip(rows, restrictions, strict=True):
+        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        console.print(line, style="" if row is not rows[0] else "bold", soft_wrap=True)
+        if restricted:
+            console.print(f"{'':{widths[0]}}  restricted to {inputs.printable(restricted)}", soft_wrap=True)
+
+
+def _row(token: Token) -> tuple[str, ...]:
+    """Return the cells of a token, with days instead of times; the name, which may be long, is the last."""
+    expires = token.expires[:DAY] or "never"
+    return token.id, token.role, token.made[:DAY], expires, token.state(), inputs.printable(token.name)
 
 
 def revoke(
-    library: inputs.LibraryFolder,
-    tokens: Annotated[list[str], typer.Argument(metavar="ID|NAME...", help="As capr token list shows them.")],
+    library: inputs.LibraryLocation,
+    tokens: Annotated[
+        list[str], typer.Argument(metavar="ID|NAME...", help="Ids or names, as capr token list shows them.")
+    ],
+    state: State = "",
 ) -> None:
-    """Revoke tokens, by id or all of a holder; from then on they are not valid, at a server that runs, too.
+    """Revoke tokens, by their id or all with a name; running servers reject them at once, too.
 
     Example: capr token revoke library "ward 3"
     """
-    known = Tokens(library)
-    unknown = [name for name in tokens if not any(name in (one.id, one.name) for one in known.all())]
+    registered = TokenStore(open_state(library, state, make=False).tokens)
+    unknown = [name for name in tokens if not any(name in (token.id, token.name) for token in registered.all())]
     if unknown:
         raise CaprError(f"there is no token {', '.join(unknown)}. Fix: capr token list {library} shows all.")
     for name in tokens:
-        for one in known.revoke(name):
-            print(f"{one.id} of {inputs.printable(one.name)} is revoked")
+        for token in registered.revoke(name):
+            print(f"{token.id} of {inputs.printable(token.name)} is revoked")
 
 
-def _told(token: Token) -> dict[str, object]:
+def _public_fields(token: Token) -> dict[str, object]:
     return {name: value for name, value in asdict(token).items() if name != "hash"}
 
 

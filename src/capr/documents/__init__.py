@@ -1,5 +1,6 @@
-"""Documents in: `read` files of any format that clinicians and researchers have, without changing a character."""
+"""Documents and their readers: `read` reads files of many formats and keeps every character of their text."""
 
+from capr.deprecation import renamed_attributes
 from capr.documents.document import Annotation, Document, Span
 from capr.documents.problem import (
     BusyError,
@@ -10,7 +11,7 @@ from capr.documents.problem import (
     ReadError,
     UnavailableError,
 )
-from capr.documents.reading import Reading, read
+from capr.documents.reading import DocumentStream, read
 from capr.documents.source import Unpacked
 
 __all__ = [
@@ -18,13 +19,15 @@ __all__ = [
     "BusyError",
     "CaprError",
     "Document",
+    "DocumentStream",
     "NotThereError",
     "Notice",
     "Problem",
     "ReadError",
-    "Reading",
     "Span",
     "UnavailableError",
     "Unpacked",
     "read",
 ]
+
+__getattr__ = renamed_attributes(__name__, {"Reading": "DocumentStream"})

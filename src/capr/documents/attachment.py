@@ -1,4 +1,4 @@
-"""Documents that come wrapped in a record: bytes with a content type, in base64."""
+"""Attachments: documents inside a record, as bytes with a content type, often in base64."""
 
 from __future__ import annotations
 
@@ -14,16 +14,20 @@ from capr.documents.problem import Problem
 ASCII_BLANKS = re.compile(r"[ \t\r\n\f]+")
 
 
-class Extracted(NamedTuple):
-    """The text of an attachment, what it marks, and what the user should know about it."""
+class AttachmentText(NamedTuple):
+    """The text of an attachment, its annotations and a notice, which is empty if there is nothing to report."""
 
     text: str
     annotations: tuple[Annotation, ...] = ()
     notice: str = ""
 
 
-def decode(data: str, content_type: str) -> Extracted | Problem:
-    """The text of a base64 attachment, or what is wrong with it; line breaks in the base64 are allowed."""
+def decode(data: str, content_type: str) -> AttachmentText | Problem:
+    """Extract the text of a base64 attachment. The base64 may contain line breaks.
+
+    Returns:
+        The text, or a problem that says why there is none.
+    """
     try:
         content = base64.b64decode(ASCII_BLANKS.sub("", data), validate=True)
     except (binascii.Error, ValueError) as error:
@@ -31,12 +35,16 @@ def decode(data: str, content_type: str) -> Extracted | Problem:
     return extract(content, content_type)
 
 
-def extract(content: bytes, content_type: str) -> Extracted | Problem:
-    """The text of an attachment, or what is wrong with it.
+def extract(content: bytes, content_type: str) -> AttachmentText | Problem:
+    """Extract the text of an attachment.
 
     Args:
-        content: its bytes.
-        content_type: a MIME type, perhaps with `charset=`; text without one is UTF-8, or Windows-1252 if it is not.
+        content: the bytes of the attachment.
+        content_type: a MIME type, perhaps with `charset=`. Text without a charset is read as UTF-8, or as Windows-1252
+            if it is not valid UTF-8.
+
+    Returns:
+        The text, or a problem that says why there is none.
     """
     mime, *parameters = (part.strip().lower() for part in content_type.split(";"))
     if mime == "application/pdf":
@@ -59,15 +67,14 @@ def extract(content: bytes, content_type: str) -> Extracted | Problem:
     text = text.removeprefix("\ufeff")
     if mime in ("text/html", "application/xhtml+xml"):
         page = html.extract(text)
-        said = "; ".join(filter(None, (notice, html.CUT.format(page.cut) if page.cut else "")))
-        return Extracted(page.text, page.sections, said)
-    return Extracted(text, (), notice)
+        unclosed = html.UNCLOSED.format(page.unclosed) if page.unclosed else ""
+        return AttachmentText(page.text, page.sections, "; ".join(filter(None, (notice, unclosed))))
+    return AttachmentText(text, (), notice)
 
 
-def _from_pdf(content: bytes) -> Extracted | Problem:
-    found = pdf.extract(content)
-    document = found[-1]
+def _from_pdf(content: bytes) -> AttachmentText | Problem:
+    *problems, document = pdf.extract(content)
     if isinstance(document, Problem):
         return document
-    said = "; ".join(problem.fact for problem in found if isinstance(problem, Problem))
-    return Extracted(document.text, document.annotations, said)
+    notice = "; ".join(problem.fact for problem in problems if isinstance(problem, Problem))
+    return AttachmentText(document.text, document.annotations, notice)

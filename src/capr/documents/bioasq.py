@@ -1,4 +1,4 @@
-"""BioASQ question files: one document per question, with its gold documents, snippets and answers as metadata."""
+"""The reader of BioASQ question files: one document per question, with its gold answers and snippets as metadata."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from capr.documents.json_stream import records, under
 from capr.documents.problem import Problem
 from capr.documents.source import Source
 
-FIX = "take the file as BioASQ publishes it: questions with id, body, documents and snippets"
+FIX = "use the file that BioASQ publishes: questions with id, body, documents and snippets"
 
 
 def read(source: Source) -> Records:
-    """The text of the document is the question itself; the abstracts are not part of such a file."""
+    """Yield one document per question. Its text is the question, because the file does not contain the abstracts."""
     for record in records(source, under("questions"), fix=FIX):
         if isinstance(record, Problem):
             yield record

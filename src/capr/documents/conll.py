@@ -1,4 +1,7 @@
-"""CoNLL: one token per line with its IOB (or IOBES) tag in the last column, a blank line after each sentence."""
+"""The reader of CoNLL files: one token per line with an IOB or IOBES tag in the last column.
+
+A blank line ends a sentence.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from collections.abc import Sequence
 from capr.documents.document import Annotation, Document, Span
 from capr.documents.format import Format, Records
 from capr.documents.problem import Problem
-from capr.documents.source import HEAD, Source
+from capr.documents.source import HEAD_LENGTH, Source
 
 TAG = re.compile(r"O|[BIES]-\S+")
 COLUMNS = re.compile(r"[ \t]+")
@@ -16,13 +19,13 @@ DOCSTART = re.compile(r"-DOCSTART-|(?<!\S)(?:-X-|O)(?!\S)|\s+")
 
 
 def read(source: Source) -> Records:
-    """One document per `-DOCSTART-`, its sentences on lines of their own; without such marks, one per sentence.
+    """Yield one document per `-DOCSTART-`, with one sentence per line; or one per sentence in a file without them.
 
-    The text is the tokens joined by blanks: the format does not keep the original one.
+    The text consists of the tokens joined by spaces, because the format does not preserve the original text.
     """
     sentences: list[list[tuple[str, str]]] = [[]]
-    marked = False
-    mark = ""
+    has_docstarts = False
+    docstart = ""
     number = 0
     for line in source.lines():
         columns = (
@@ -33,17 +36,17 @@ def read(source: Source) -> Records:
         if not line.strip():
             if sentences[-1]:
                 sentences.append([])
-            if marked:
+            if has_docstarts:
                 continue
         elif columns[0].startswith("-DOCSTART-"):
             if any(sentences):
                 number += 1
-                yield _document(source.document_id(number), sentences, mark)
+                yield _document(source.document_id(number), sentences, docstart)
                 sentences = [[]]
-            marked, mark = True, DOCSTART.sub("", line.strip())
+            has_docstarts, docstart = True, DOCSTART.sub("", line.strip())
             continue
         elif len(columns) < 2 or not columns[0] or not TAG.fullmatch(columns[-1]):
-            fix = "write a token and its tag (O, B-type or I-type), with a tab or blank between"
+            fix = "write a token and its tag (O, B-type or I-type), with a tab or space between"
             yield Problem(f"{line.rstrip()[:60]!r} is not a token and an IOB tag", fix, line=source.line)
             continue
         else:
@@ -51,14 +54,17 @@ def read(source: Source) -> Records:
             continue
         if any(sentences):
             number += 1
-            yield _document(source.document_id(number), sentences, mark)
+            yield _document(source.document_id(number), sentences, docstart)
             sentences = [[]]
     if any(sentences):
-        yield _document(source.document_id(number + 1), sentences, mark)
+        yield _document(source.document_id(number + 1), sentences, docstart)
 
 
-def _document(identifier: str, sentences: Sequence[Sequence[tuple[str, str]]], mark: str) -> Document:
-    """The tokens as text, the entities as annotations; an I- tag that continues nothing begins an entity."""
+def _document(identifier: str, sentences: Sequence[Sequence[tuple[str, str]]], docstart: str) -> Document:
+    """Return a document with the tokens as text and the entities as annotations.
+
+    An `I-` tag that does not continue an entity begins one.
+    """
     parts: list[str] = []
     entities: list[tuple[int, int, str]] = []
     position = 0
@@ -75,15 +81,17 @@ def _document(identifier: str, sentences: Sequence[Sequence[tuple[str, str]]], m
             position += len(token) + 1
         parts[-1] = "\n"
     annotations = tuple(Annotation("mention", Span(begin, end), {"type": kind}) for begin, end, kind in entities)
-    return Document(identifier, "".join(parts), metadata={"docstart": mark} if mark else {}, annotations=annotations)
+    return Document(
+        identifier, "".join(parts), metadata={"docstart": docstart} if docstart else {}, annotations=annotations
+    )
 
 
 def recognises(name: str, head: str) -> bool:
-    """By name; else by at least three lines, as many columns each, with a tag in the last and an entity among them."""
+    """Check the name, or else look for three lines with as many columns each, tags in the last one, and an entity."""
     if name.endswith((".conll", ".iob", ".bio", ".iob2")):
         return True
     lines = [line.rstrip() for line in head.split("\n") if line.strip() and not line.startswith("-DOCSTART-")]
-    lines = lines[:-1] if len(head) >= HEAD // 4 else lines  # the last may be cut
+    lines = lines[:-1] if len(head) >= HEAD_LENGTH // 4 else lines  # the last line may be incomplete
     rows = [line.split("\t") if "\t" in line else line.split(" ") for line in lines[:200]]
     tags = [row[-1] for row in rows]
     return (

@@ -1,4 +1,4 @@
-"""Tables: CSV and TSV with a header line, one document per row."""
+"""The reader of tables: CSV and TSV with a header line, one document per row."""
 
 from __future__ import annotations
 
@@ -9,16 +9,24 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
+from capr.documents.dates import OtherDates
 from capr.documents.format import Format, Records
+from capr.documents.near_names import near_name_notices
 from capr.documents.problem import Problem
 from capr.documents.records import FieldNames, document_from, field_names, missing_field
 from capr.documents.source import Source
 
-LARGEST_FIELD = 64 << 20  # a quote that is never closed would otherwise swallow the rest of the file
+MAX_FIELD = 64 << 20  # characters; without a limit, an open quote would swallow the rest of the file
 
 
 class Row(NamedTuple):
-    """A row by the names of its columns, and the line that it starts in."""
+    """A row of a table.
+
+    Attributes:
+        number: the number of the row, counted from 1 after the header.
+        line: the line in which the row begins.
+        values: the values by column name.
+    """
 
     number: int
     line: int
@@ -26,9 +34,9 @@ class Row(NamedTuple):
 
 
 def rows(source: Source) -> Iterator[Row | Problem]:
-    """The rows of a table, read in constant memory; line ends inside quoted fields are kept as they are."""
-    csv.field_size_limit(LARGEST_FIELD)
-    delimiter = delimiter_of(source.head)
+    """Yield the rows of a table, in constant memory. Quoted fields keep their line ends."""
+    csv.field_size_limit(MAX_FIELD)
+    delimiter = find_delimiter(source.head)
     table = csv.reader(source.lines(), delimiter=delimiter, strict=True)
     header: list[str] | None = None
     number = 0
@@ -47,9 +55,9 @@ def rows(source: Source) -> Iterator[Row | Problem]:
             continue
         if header is None:
             header = row
-            if repeated := [name for name, count in Counter(row).items() if count > 1]:
-                fix = "give each column a name of its own"
-                yield Problem(f"two columns are called {repeated[0]!r}", fix, line=line)
+            if repeated_names := [name for name, count in Counter(row).items() if count > 1]:
+                fix = "give each column its own name"
+                yield Problem(f"two columns are named {repeated_names[0]!r}", fix, line=line)
                 return
             continue
         number += 1
@@ -61,15 +69,16 @@ def rows(source: Source) -> Iterator[Row | Problem]:
         yield Row(number, line, dict(zip(header, row, strict=True)))
 
 
-def delimiter_of(head: str) -> str:
-    """The comma, tab, semicolon or bar: whichever stands most often in the header line."""
+def find_delimiter(head: str) -> str:
+    """Return the most frequent of comma, tab, semicolon and bar in the header line."""
     header = re.sub(r'"[^"]*"', "", re.split(r"[\r\n]", head, maxsplit=1)[0])
     return max(",", "\t", ";", "|", key=header.count)
 
 
 def read(source: Source) -> Records:
-    """One document per row, by the column mapping; the other columns become metadata."""
+    """Yield one document per row, by the column mapping. The other columns become metadata."""
     fields: FieldNames | None = None
+    other_dates = OtherDates()
     for row in rows(source):
         if isinstance(row, Problem):
             yield row
@@ -82,20 +91,25 @@ def read(source: Source) -> Records:
                 for field in unknown or ["text"]:
                     yield replace(missing_field(field, names, source.columns), line=1)
                 return
+            yield from near_name_notices(fields, names, may_map=True)
         document = document_from(row.values, fields, source, row.number)
         if isinstance(document, Problem):
             document = replace(document, line=row.line, record=row.number)
+        else:
+            other_dates.add(document.metadata.get("date"), row.line)
         yield document
+    if notice := other_dates.notice():
+        yield notice
 
 
 def recognises(name: str, head: str) -> bool:
-    """By name; a file without an ending (standard input), by a header line that names a text and something else."""
+    """Check the file extension. Standard input has none and needs a header with a text column and another column."""
     if name.endswith((".csv", ".tsv", ".tab")):
         return True
     if "." in name:
         return False
     header = re.split(r"[\r\n]", head, maxsplit=1)[0]
-    names = [column.strip(' "') for column in header.split(delimiter_of(head))]
+    names = [column.strip(' "') for column in header.split(find_delimiter(head))]
     return len(names) > 1 and "text" in field_names(names, {})
 
 

@@ -1,4 +1,4 @@
-"""What every stage works on: a document, and ranges of its characters."""
+"""The data types that every stage works on: a document, its annotations and spans of its text."""
 
 from __future__ import annotations
 
@@ -12,36 +12,54 @@ class Span(NamedTuple):
 
     Characters are Python's (Unicode code points), not bytes and not UTF-16 units.
 
-    >>> Span(7, 12).of("denies fever")
-    'fever'
+    Attributes:
+        begin: offset of the first character.
+        end: offset after the last character.
+
+    Example:
+        >>> Span(7, 12).of("denies fever")
+        'fever'
     """
 
     begin: int
     end: int
 
     def of(self, text: str) -> str:
-        """The characters themselves."""
+        """Return the characters of `text` in this span."""
         return text[self.begin : self.end]
 
     def trimmed(self, text: str) -> Span:
-        """The same range without the blanks at its ends; empty (at its begin) if it is all blanks."""
-        piece = text[self.begin : self.end]
-        if piece and not piece[0].isspace() and not piece[-1].isspace():
+        """Return the span without the white space at its ends.
+
+        A span of white space alone becomes an empty span at its `begin`.
+
+        >>> Span(0, 9).trimmed("  fever  ")
+        Span(begin=2, end=7)
+        """
+        content = text[self.begin : self.end]
+        if content and not content[0].isspace() and not content[-1].isspace():
             return self
-        begin = self.begin + len(piece) - len(piece.lstrip())
-        return Span(begin, max(begin, self.begin + len(piece.rstrip())))
+        begin = self.begin + len(content) - len(content.lstrip())
+        return Span(begin, max(begin, self.begin + len(content.rstrip())))
 
     def covers(self, other: Span) -> bool:
-        """Whether `other` lies wholly inside."""
+        """Return whether `other` lies entirely inside this span."""
         return self.begin <= other.begin and other.end <= self.end
 
 
 @dataclass(frozen=True, slots=True)
 class Annotation:
-    """Something that the *source* said about a piece of the text; capr's own findings are never put here.
+    """A statement of the *source* about a span of the text.
+
+    capr never stores its own findings as annotations.
 
     Kinds in use: `section` (value: `heading`, perhaps `level`, `label`, `heading_end`), `question` (value: `id`,
     `question`, `answers`), `mention` (value: `type`), `page` (value: `number`).
+
+    Attributes:
+        kind: what the annotation marks, one of the kinds above or a kind of your own.
+        span: the annotated characters.
+        value: the fields of the annotation.
     """
 
     kind: str
@@ -51,15 +69,22 @@ class Annotation:
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A text exactly as it was read, with what the source said about it.
+    """A text with an id, a title and metadata: a note about a patient or an article about a disease.
+
+    capr never alters the text, so a span of a document stays valid as long as the document exists.
 
     Attributes:
-        id: unique in whatever holds the document.
-        text: never altered after reading; every span indexes it.
-        title: for people; may be empty.
-        metadata: `patient`, `date` (ISO 8601 where it could be understood), `type`, `source` (the collection), `file`,
-            and whatever else the source had, under the source's own names.
-        annotations: what the source marked in the text, e.g. the sections of an article.
+        id: unique in the library or list that holds the document.
+        text: the exact text of the source; every span indexes it.
+        title: a name for people; may be empty.
+        metadata: `patient`, `date` (ISO 8601 if capr recognised its form), `type`, `source` (the collection), `file`,
+            and any other fields of the source under their own names.
+        annotations: what the source marked in the text, for example the sections of an article.
+
+    Example:
+        >>> note = Document("n1", "CC: Cough\\nNo fever.", metadata={"patient": "p7", "date": "2026-03-14"})
+        >>> note[Span(13, 18)]
+        'fever'
     """
 
     id: str
@@ -69,15 +94,18 @@ class Document:
     annotations: tuple[Annotation, ...] = ()
 
     def __getitem__(self, span: Span) -> str:
-        """`document[span]` is the text of that span."""
+        """Return the text of a span: `document[span]`."""
         return self.text[span.begin : span.end]
 
     def annotated(self, kind: str) -> list[Annotation]:
-        """The source's annotations of one kind, in the order of the text."""
+        """Return the source's annotations of one kind, in the order of the text."""
         return sorted((a for a in self.annotations if a.kind == kind), key=lambda a: a.span)
 
     def as_json(self) -> dict[str, Any]:
-        """A plain dictionary; the `jsonl` reader reads it back to an equal document."""
+        """Return the document as a dictionary that `json` can write.
+
+        The `jsonl` reader turns the dictionary back into an equal document.
+        """
         record: dict[str, Any] = {
             "id": self.id,
             "title": self.title,

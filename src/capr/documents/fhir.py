@@ -1,4 +1,4 @@
-"""FHIR R4: the texts inside DocumentReference and DiagnosticReport, from Bundles or NDJSON."""
+"""The reader of FHIR R4: the texts inside DocumentReference and DiagnosticReport, from Bundles or NDJSON."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ URL_FIX = "download the attachment and put it into `data` as base64, or read the
 
 
 def read(source: Source) -> Records:
-    """One document per attachment that carries its text."""
+    """Yield one document per attachment that contains its text."""
     without_text: Counter[str] = Counter()
-    found = False
+    empty = True
     for record in records(source, under("entry"), fix="NDJSON has one complete resource per line"):
-        found = True
+        empty = False
         if isinstance(record, Problem):
             yield record
             continue
-        for resource in _unwrapped(record.value):
+        for resource in _unwrap(record.value):
             if isinstance(resource, Problem):
                 yield replace(resource, line=record.line)
             elif not isinstance(resource, dict) or not isinstance(resource.get("resourceType"), str):
@@ -39,16 +39,16 @@ def read(source: Source) -> Records:
                     yield replace(item, line=record.line) if isinstance(item, Problem) else item
             else:
                 without_text[resource["resourceType"]] += 1
-    if not found and not source.head.strip():
+    if empty and not source.head.strip():
         yield Problem("the file is empty", "export it again")
     if without_text:
-        listed = ", ".join(f"{count} {kind}" for kind, count in sorted(without_text.items()))
+        counts = ", ".join(f"{count} {kind}" for kind, count in sorted(without_text.items()))
         fix = "only DocumentReference and DiagnosticReport hold documents"
-        yield Notice(f"resources without a document were passed over: {listed}", fix)
+        yield Notice(f"resources without a document were skipped: {counts}", fix)
 
 
-def _unwrapped(value: Any) -> Iterator[Any]:
-    """The resource of an entry; those of a Bundle, which may hold Bundles."""
+def _unwrap(value: Any) -> Iterator[Any]:
+    """Yield the resource of an entry, or the resources of a Bundle, which may contain Bundles."""
     resource = value["resource"] if isinstance(value, dict) and "resource" in value else value
     if not isinstance(resource, dict) or resource.get("resourceType") != "Bundle":
         yield resource
@@ -58,7 +58,7 @@ def _unwrapped(value: Any) -> Iterator[Any]:
         yield Problem("the entry of the Bundle is not a list of resources", "write the entries as a list")
         return
     for entry in entries:
-        yield from _unwrapped(entry)
+        yield from _unwrap(entry)
 
 
 def _documents(resource: Mapping[str, Any], number: int, source: Source) -> Records:
@@ -73,33 +73,35 @@ def _documents(resource: Mapping[str, Any], number: int, source: Source) -> Reco
         yield Problem(f"the {kind} has no {field}", f"export it with its {field}", record=identifier)
     metadata = _metadata(resource)
     for i, attachment in enumerate(attachments, 1):
-        own_id = identifier if len(attachments) == 1 else f"{identifier}#{i}"
+        document_id = identifier if len(attachments) == 1 else f"{identifier}#{i}"
         if not isinstance(attachment, dict):
-            yield Problem("the content has no attachment", "export it with its attachment", record=own_id)
+            yield Problem("the content has no attachment", "export it with its attachment", record=document_id)
         elif not isinstance(attachment.get("data"), str):
             url = attachment.get("url")
-            fact = f"the text is only referred to, by url {url!r}" if url else "the attachment has neither data nor url"
-            yield Problem(fact, URL_FIX if url else "export the attachment with its data", record=own_id)
+            fact = f"the resource only links to its text, url {url!r}"
+            if not url:
+                fact = "the attachment has no data and no url"
+            yield Problem(fact, URL_FIX if url else "export the attachment with its data", record=document_id)
         else:
             result = decode(attachment["data"], str(attachment.get("contentType") or ""))
             if isinstance(result, Problem):
-                yield replace(result, record=own_id)
+                yield replace(result, record=document_id)
                 continue
             if result.notice:
-                yield Notice(result.notice, "name the charset in the content type", record=own_id)
+                yield Notice(result.notice, "name the charset in the content type", record=document_id)
             title = attachment.get("title") or resource.get("description") or metadata.get("type") or ""
-            yield Document(own_id, result.text, str(title), metadata, result.annotations)
+            yield Document(document_id, result.text, str(title), metadata, result.annotations)
 
 
 def _metadata(resource: Mapping[str, Any]) -> dict[str, Any]:
-    """Patient, date, type and LOINC code; the fields differ between the two resources."""
-    report = resource["resourceType"] == "DiagnosticReport"
-    concept = _object(resource.get("code" if report else "type"))
+    """Return patient, date, type, LOINC code and other fields, whose names differ between the two resource types."""
+    is_report = resource["resourceType"] == "DiagnosticReport"
+    concept = _object(resource.get("code" if is_report else "type"))
     codings = list(_objects(concept.get("coding")))
     loinc = next((coding for coding in codings if coding.get("system") == LOINC), {})
     subject = _object(resource.get("subject"))
-    period = _object(resource.get("effectivePeriod") if report else _object(resource.get("context")).get("period"))
-    moments = (
+    period = _object(resource.get("effectivePeriod") if is_report else _object(resource.get("context")).get("period"))
+    dates = (
         resource.get("effectiveDateTime"),
         period.get("start"),
         resource.get("issued"),
@@ -108,7 +110,7 @@ def _metadata(resource: Mapping[str, Any]) -> dict[str, Any]:
     fields = {
         "patient": _reference(subject.get("reference")) or _object(subject.get("identifier")).get("value"),
         "patient_name": subject.get("display"),
-        "date": next((iso_date(str(moment)) for moment in moments if moment), None),
+        "date": next((iso_date(str(date)) for date in dates if date), None),
         "type": concept.get("text") or loinc.get("display") or next((c.get("display") for c in codings), None),
         "loinc": loinc.get("code"),
         "status": resource.get("status"),
@@ -119,7 +121,7 @@ def _metadata(resource: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _reference(reference: Any) -> str:
-    """`Patient/17`, `http://server/Patient/17/_history/2` and `urn:uuid:17` are all patient 17."""
+    """Return the id in a reference: 17 for `Patient/17`, `http://server/Patient/17/_history/2` and `urn:uuid:17`."""
     if not isinstance(reference, str):
         return ""
     return reference.split("/_history/")[0].rsplit("/", 1)[-1].removeprefix("urn:uuid:").removeprefix("#")

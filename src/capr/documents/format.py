@@ -1,4 +1,4 @@
-"""The protocol between `reading` and the formats: one file per format, one line in `formats.FORMATS`."""
+"""The interface between `reading` and the formats. A format is one file and one line of `formats.MODULES`."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ Records = Iterator[Document | Problem]
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format that capr reads.
+    """A file format that capr reads.
 
     Attributes:
-        name: what `--format` takes.
-        about: one line for people.
-        recognises: from the file's lower-case name (without `.gz`) and its first characters.
-        read: a generator of documents and of problems, in the order of the file. It holds one record at a time.
+        name: the value of `--format` that selects the format.
+        about: one line that describes the format.
+        recognises: returns whether a file has this format, from its lower-case name (without `.gz`) and its first
+            characters.
+        read: the reader. It yields documents and problems in the order of the file and holds one record at a time.
     """
 
     name: str

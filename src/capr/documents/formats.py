@@ -1,45 +1,33 @@
-"""The formats that capr reads. The first that recognises a file counts, so special ones stand first."""
+"""The registry of formats. The first format that recognises a file reads it: special formats precede general ones."""
 
 from __future__ import annotations
 
-from capr.documents import (
-    bioasq,
-    conll,
-    delimited,
-    fhir,
-    hl7,
-    html,
-    jsonl,
-    markdown,
-    medquad,
-    mimic,
-    pdf,
-    squad,
-    text,
-    wikisection,
-)
+from importlib import import_module
+
 from capr.documents.format import Format
 
-FORMATS: tuple[Format, ...] = (
-    pdf.FORMAT,
-    medquad.FORMAT,
-    hl7.FORMAT,
-    fhir.FORMAT,
-    wikisection.FORMAT,
-    squad.FORMAT,
-    bioasq.FORMAT,
-    mimic.FORMAT,
-    conll.FORMAT,
-    delimited.FORMAT,
-    html.FORMAT,
-    markdown.FORMAT,
-    jsonl.FORMAT,
-    text.FORMAT,
+# Modules of this folder. Each defines a `FORMAT`.
+MODULES = (
+    "pdf",
+    "medquad",
+    "hl7",
+    "fhir",
+    "wikisection",
+    "squad",
+    "bioasq",
+    "mimic",
+    "conll",
+    "delimited",
+    "html",
+    "markdown",
+    "jsonl",
+    "text",
 )
+FORMATS: tuple[Format, ...] = tuple(import_module(f"capr.documents.{name}").FORMAT for name in MODULES)
 BY_NAME = {format.name: format for format in FORMATS}
 
 
 def recognise(name: str, head: str) -> Format | None:
-    """The format of a file, from its name and its first characters."""
+    """Return the format of a file from its name and its first characters, or None if no format recognises it."""
     name = name.lower()
     return next((format for format in FORMATS if format.recognises(name, head)), None)

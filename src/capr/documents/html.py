@@ -1,4 +1,4 @@
-"""HTML: the words a reader sees, line by line, with the headings marked as sections."""
+"""The reader of HTML: the visible text, line by line, with its headings as sections."""
 
 from __future__ import annotations
 
@@ -15,35 +15,24 @@ from capr.documents.problem import Notice
 from capr.documents.source import Source
 
 HIDDEN = {"script", "style", "template", "noscript", "svg"}
-LINE = {"div", "tr", "li", "dt", "dd", "section", "article", "header", "footer", "main", "nav", "option",
-        "figcaption", "caption", "address", "thead", "tbody", "form", "hr"}  # fmt: skip
-PARAGRAPH = {
-    "p",
-    "ul",
-    "ol",
-    "dl",
-    "table",
-    "pre",
-    "blockquote",
-    "figure",
-    "h1",
-    "h2",
-    "h3",
-    "h4",
-    "h5",
-    "h6",
-}
+LINE = set(
+    "div tr li dt dd section article header footer main nav option "
+    "figcaption caption address thead tbody form hr".split()
+)
+PARAGRAPH = set("p ul ol dl table pre blockquote figure h1 h2 h3 h4 h5 h6".split())
 BLOCK = LINE | PARAGRAPH
 HEADING = re.compile("h[1-6]")
-BLANKS = re.compile(r"[ \t\r\n\f]+")
+WHITE_SPACE = re.compile(r"[ \t\r\n\f]+")
 CHARSET = re.compile(rb"<meta[^>]+charset=[\"' ]*([A-Za-z0-9_:.-]+)", re.IGNORECASE)
 
+UNCLOSED = "a {} that is not closed hides the rest of the page"
 
-CUT = "a {} that is never closed hides the rest of the page"
 
+class VisibleTextParser(HTMLParser):
+    """A parser that collects the visible text.
 
-class Extractor(HTMLParser):
-    """Collects the visible text; blanks are collapsed as a browser would, non-breaking ones are kept."""
+    It collapses white space as browsers do, and keeps non-breaking spaces.
+    """
 
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
@@ -51,19 +40,19 @@ class Extractor(HTMLParser):
         self.length = 0
         self.headings: list[Heading] = []
         self.title = ""
-        self.hidden: list[str] = []  # the open elements that hide what is in them
+        self.hidden: list[str] = []  # the open elements that hide their content
         self._in_title = False
         self._preformatted = 0
-        self._heading: tuple[int, int, int] | None = None  # an open one: its begin, in characters and parts; its level
-        self._cells = 0  # of the current row of a table
-        self._breaks = 2  # line breaks at the end of what was written
-        self._blank = False  # a blank is due before the next word
-        self._item = False  # the mark of a list item has just been written
-        self._never_closed: set[str] = set()  # what was looked for to the end in vain
+        self._heading: tuple[int, int, int] | None = None  # an open heading: its offset, first part and level
+        self._cells = 0  # in the current row of a table
+        self._breaks = 2  # line breaks at the end of the text so far
+        self._blank = False  # whether a space precedes the next word
+        self._item = False  # whether the text so far ends with the mark of a list item
+        self._missing_closings: set[str] = set()  # the ends of declarations that the rest of the page does not have
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if self.hidden and self.hidden[-1] == "svg" and tag in BLOCK:
-            self.hidden.pop()  # as browsers do with an svg that was never closed
+            self.hidden.pop()  # browsers also close an open svg here
         if tag in HIDDEN:
             self.hidden.append(tag)
         if self.hidden:
@@ -100,7 +89,7 @@ class Extractor(HTMLParser):
             self._preformatted = max(0, self._preformatted - 1)
         elif HEADING.fullmatch(tag):
             self._close_heading()
-            self._heading = None  # even if it was empty
+            self._heading = None  # also discards an empty heading
         if tag in BLOCK:
             self._break(2 if tag in PARAGRAPH else 1)
 
@@ -112,7 +101,7 @@ class Extractor(HTMLParser):
         elif self._preformatted:
             self._write(data)
         else:
-            words = BLANKS.sub(" ", data)
+            words = WHITE_SPACE.sub(" ", data)
             self._blank = self._blank or words[:1] == " "
             if words.strip(" "):
                 if self._blank and not self._breaks and not self.parts[-1].endswith((" ", "\t", "\n")):
@@ -121,12 +110,12 @@ class Extractor(HTMLParser):
                 self._blank = words[-1] == " "
 
     def parse_marked_section(self, i: int, report: int = 1) -> int:
-        """`<![CDATA[ text ]]>` is text; any other such declaration is passed over (the base class fails on them)."""
+        """Treat `<![CDATA[ text ]]>` as text and skip other declarations, on which the base class fails."""
         cdata = self.rawdata.startswith("<![CDATA[", i)
         closing = "]]>" if cdata else ">"
-        end = -1 if closing in self._never_closed else self.rawdata.find(closing, i)
+        end = -1 if closing in self._missing_closings else self.rawdata.find(closing, i)
         if end < 0:
-            self._never_closed.add(closing)
+            self._missing_closings.add(closing)
             return -1
         if cdata:
             self.handle_data(self.rawdata[i + len("<![CDATA[") : end])
@@ -139,7 +128,7 @@ class Extractor(HTMLParser):
         words = "".join(self.parts[first_part:])
         if words.strip():
             begin += len(words) - len(words.lstrip())
-            self.headings.append(Heading(begin, begin + len(words.strip()), BLANKS.sub(" ", words.strip()), level))
+            self.headings.append(Heading(begin, begin + len(words.strip()), WHITE_SPACE.sub(" ", words.strip()), level))
             self._heading = None
 
     def _write(self, text: str) -> None:
@@ -157,49 +146,59 @@ class Extractor(HTMLParser):
 
 
 class Page(NamedTuple):
-    """What an HTML page shows; `cut` is an element or comment that was never closed and hides the rest."""
+    """The visible content of an HTML page.
+
+    Attributes:
+        text: the visible text.
+        title: the title element, or the first heading of the highest level.
+        sections: the sections by heading.
+        unclosed: an element or comment that is not closed and hides the rest of the page; usually empty.
+    """
 
     text: str
     title: str
     sections: tuple[Annotation, ...]
-    cut: str
+    unclosed: str
 
 
 def extract(markup: str) -> Page:
-    """The text, the title and the sections of an HTML page."""
-    extractor = Extractor()
+    """Extract the text, the title and the sections of an HTML page."""
+    parser = VisibleTextParser()
     comment = markup.find("<!--", markup.rfind("-->") + 1)
     visible = markup if comment < 0 else markup[:comment]
-    end_of_tags = visible.rfind(">") + 1  # what follows cannot be a tag, and the parser would try again and again
-    extractor.feed(visible[:end_of_tags])
-    extractor.close()
-    extractor.handle_data(unescape(visible[end_of_tags:]))
-    extractor._close_heading()
-    text = "".join(extractor.parts).rstrip("\n")
+    end_of_tags = visible.rfind(">") + 1  # no tag follows, and the parser would search the rest for one repeatedly
+    parser.feed(visible[:end_of_tags])
+    parser.close()
+    parser.handle_data(unescape(visible[end_of_tags:]))
+    parser._close_heading()
+    text = "".join(parser.parts).rstrip("\n")
     text += "\n" if text else ""
-    title = BLANKS.sub(" ", extractor.title).strip()
-    if not title and extractor.headings:
-        title = min(extractor.headings, key=lambda heading: heading.level).words
-    cut = f"<{extractor.hidden[0]}>" if extractor.hidden else "" if comment < 0 else "comment"
-    return Page(text, title, outline(extractor.headings, len(text)), cut)
+    title = WHITE_SPACE.sub(" ", parser.title).strip()
+    if not title and parser.headings:
+        title = min(parser.headings, key=lambda heading: heading.level).words
+    unclosed = f"<{parser.hidden[0]}>" if parser.hidden else "" if comment < 0 else "comment"
+    return Page(text, title, outline(parser.headings, len(text)), unclosed)
 
 
 def read(source: Source) -> Records:
-    """One document per page."""
+    """Yield one document per page."""
     charset = CHARSET.search(source.head_bytes[:2048])
     if charset and source.encoding == "utf-8":
-        _use_declared(source, charset[1].decode())
+        _use_charset(source, charset[1].decode())
     page = extract(source.text())
-    if page.cut:
-        yield Notice(CUT.format(page.cut), f"close the {page.cut} if what follows it should be read")
+    if page.unclosed:
+        yield Notice(UNCLOSED.format(page.unclosed), f"close the {page.unclosed}, so that capr reads the text after it")
     yield Document(source.name, page.text, page.title, annotations=page.sections)
 
 
-def _use_declared(source: Source, charset: str) -> None:
-    """Reads the page in the encoding that it declares; the common Western ones are what `source` does anyway."""
+def _use_charset(source: Source, charset: str) -> None:
+    """Set the encoding of the source to the charset that the page declares.
+
+    UTF-8 and the common Western encodings need no change, because `Source` reads them anyway.
+    """
     try:
         name = codecs.lookup(charset).name
-        b"".decode(name)  # some codecs are not for text
+        b"".decode(name)  # fails for codecs that are not for text
     except (LookupError, UnicodeError):
         source.notices.append(Notice(f"it declares an unknown charset {charset!r}", "save it as UTF-8", source.label))
         return

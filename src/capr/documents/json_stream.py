@@ -1,8 +1,8 @@
-"""JSON files larger than memory, value by value, with the standard library's own decoder.
+"""A pull parser for JSON files larger than memory, with the standard library's decoder.
 
-The decoder needs a whole value in memory, but only one: a stream walks into the objects and lists that hold the
-records, and decodes each record when it comes to it. (ijson was tried first; it replaces half surrogate pairs by "?",
-ends the file at one bad byte, at NaN and at integers beyond 64 bits, and needs memory quadratic in the depth.)
+The parser walks into the objects and lists that hold the records and decodes one record at a time. Only one record has
+to fit into memory. (ijson cannot replace it: ijson replaces half surrogate pairs by "?", ends the file at one bad byte,
+at NaN and at integers beyond 64 bits, and needs memory quadratic in the depth.)
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ from capr.documents.problem import Problem
 from capr.documents.source import Source
 
 NOT_BLANK = re.compile(r"[^ \t\r\n]")
-MARGIN = 16  # an error this close to the end of what was read so far may only mean that more is needed
+MARGIN = 16  # an error this close to the end of the buffer may only mean that the parser must read more
 
 
 class BrokenJsonError(Exception):
-    """The text is not JSON, from here on."""
+    """The text is not JSON from this line on."""
 
-    def __init__(self, what: str, line: int) -> None:
-        super().__init__(what)
+    def __init__(self, message: str, line: int) -> None:
+        super().__init__(message)
         self.line = line
 
     def problem(self, record: int) -> Problem:
-        """The rest of the file is lost: nobody can tell where the next record begins."""
-        fix = "repair or export the file again; the records before this one were read, nothing after it was"
+        """Return the problem to report. The rest of the file is lost, because nothing marks the next record."""
+        fix = "repair or export the file again; the reader stopped at this record"
         return Problem(f"broken JSON ({self})", fix, line=self.line, record=record)
 
 
 def decode(text: str) -> Any:
-    """A JSON value; every failure of the decoder is a `json.JSONDecodeError` with its place.
+    """Decode a JSON value, and turn every failure of the decoder into a `json.JSONDecodeError` with its position.
 
     Raises:
-        json.JSONDecodeError: not JSON, nested too deeply, or a number of too many digits.
+        json.JSONDecodeError: the text is not JSON, is nested too deeply, or holds a number of too many digits.
     """
     text = text.rstrip("\r\n")
     try:
@@ -50,7 +50,7 @@ def decode(text: str) -> Any:
 
 
 class JsonStream:
-    """A pull parser: ask what comes next, then walk into it or take it whole.
+    """A pull parser: `next` tells what follows; then walk into it, or decode it with `value`.
 
     >>> from types import SimpleNamespace
     >>> stream = JsonStream(SimpleNamespace(chunks=lambda: iter(['{"a": 1, "b": [2, ', '3]}'])))
@@ -67,15 +67,15 @@ class JsonStream:
         self._decoder = json.JSONDecoder()
 
     def next(self) -> str:
-        """The first character of what comes next, blanks left out; empty at the end."""
+        """Return the next character that is not white space, without consuming it; empty at the end of the file."""
         while True:
-            found = NOT_BLANK.search(self._buffer, self._position)
-            self._position = found.start() if found else len(self._buffer)
+            match = NOT_BLANK.search(self._buffer, self._position)
+            self._position = match.start() if match else len(self._buffer)
             if self._position < len(self._buffer) or not self._read():
                 return self._buffer[self._position : self._position + 1]
 
     def value(self) -> Any:
-        """Takes the next value whole."""
+        """Decode the next value."""
         self.next()
         while True:
             start = self._position  # reading more moves it to 0
@@ -90,23 +90,23 @@ class JsonStream:
                 raise self._broken("nested too deeply", start) from None
             except ValueError as error:  # an integer of thousands of digits
                 raise self._broken(str(error).split(":")[0], start) from None
-            may_go_on = isinstance(value, int | float) and end >= len(self._buffer) - MARGIN
-            if may_go_on and self._read():
+            may_continue = isinstance(value, int | float) and end >= len(self._buffer) - MARGIN
+            if may_continue and self._read():
                 continue
             self._position += end - start
             return value
 
     def elements(self) -> Iterator[Any]:
-        """The elements of the list that comes next, each whole."""
+        """Decode and yield the elements of the list that follows."""
         for _ in self._inside("[", "]"):
             yield self.value()
 
     def walk_elements(self) -> Iterator[None]:
-        """The elements of the list that comes next; the caller must take each, whole or by walking into it."""
+        """Yield once before each element of the list that follows. The caller must consume every element."""
         return self._inside("[", "]")
 
     def members(self) -> Iterator[str]:
-        """The keys of the object that comes next; the caller must take each value, whole or by walking into it."""
+        """Yield the keys of the object that follows. The caller must consume every value."""
         for _ in self._inside("{", "}"):
             if self.next() != '"':
                 raise self._broken("Expecting a property name in double quotes", self._position)
@@ -115,7 +115,7 @@ class JsonStream:
             yield key
 
     def end(self) -> None:
-        """Nothing but blanks may follow."""
+        """Raise an error if anything but white space follows."""
         if self.next():
             raise self._broken("Extra data", self._position)
 
@@ -133,49 +133,58 @@ class JsonStream:
 
     def _expect(self, character: str) -> None:
         if self.next() != character:
-            found = repr(self.next()) if self.next() else "the end of the file"
-            raise self._broken(f"Expecting {character!r}, not {found}", self._position)
+            actual = repr(self.next()) if self.next() else "the end of the file"
+            raise self._broken(f"Expecting {character!r}, not {actual}", self._position)
         self._position += 1
 
     def _read(self) -> bool:
-        """Drops what was taken and reads at least as much as is waiting, so that a long value is tried few times."""
+        """Drop the consumed text and read more. Return whether there was more.
+
+        The rest of the buffer at least doubles, so that the parser decodes a long value only a few times.
+        """
         self._line += self._buffer.count("\n", 0, self._position)
-        waiting = self._buffer[self._position :]
-        parts = [waiting]
-        wanted = max(1, len(waiting))
-        while wanted > 0 and not self._ended:
+        rest = self._buffer[self._position :]
+        parts = [rest]
+        missing = max(1, len(rest))
+        while missing > 0 and not self._ended:
             chunk = next(self._chunks, "")
             self._ended = not chunk
             parts.append(chunk)
-            wanted -= len(chunk)
+            missing -= len(chunk)
         self._buffer, self._position = "".join(parts), 0
-        return len(self._buffer) > len(waiting)
+        return len(self._buffer) > len(rest)
 
-    def _broken(self, what: str, position: int) -> BrokenJsonError:
-        return BrokenJsonError(what, self._line + self._buffer.count("\n", 0, position))
+    def _broken(self, message: str, position: int) -> BrokenJsonError:
+        return BrokenJsonError(message, self._line + self._buffer.count("\n", 0, position))
 
 
-class Record(NamedTuple):
-    """A value with its number, from 1, and its line if every line is one."""
+class JsonRecord(NamedTuple):
+    """A decoded record.
+
+    Attributes:
+        number: the number of the record, counted from 1.
+        line: the line of the record, or None in a file that does not hold one record per line.
+        value: the decoded JSON.
+    """
 
     number: int
     line: int | None
     value: Any
 
 
-def records(source: Source, members: Callable[[JsonStream], Iterator[Any]], fix: str) -> Iterator[Record | Problem]:
-    """The records of a JSON file: one per line, or of lists and objects one after another.
+def records(source: Source, members: Callable[[JsonStream], Iterator[Any]], fix: str) -> Iterator[JsonRecord | Problem]:
+    """Yield the records of a JSON file: one per line, or the elements of its lists and objects.
 
     Args:
-        source: the file. Lines are records if its name says so (.jsonl, .ndjson) or its first line is a whole object
-            and not alone; then one broken line costs only itself.
-        members: takes the object that comes next from the stream and yields the records in it.
-        fix: what to do about a broken line.
+        source: the file. Each line is a record if the name ends in .jsonl or .ndjson, or if the first of several lines
+            is a complete object; then a broken line costs only its own record.
+        members: consumes the object that follows in the stream and yields the records in it.
+        fix: what the user can do about a broken line.
     """
     if _has_records_in_lines(source):
         for number, line in enumerate((line for line in source.lines() if line.strip()), 1):
             try:
-                yield Record(number, source.line, decode(line))
+                yield JsonRecord(number, source.line, decode(line))
             except json.JSONDecodeError as error:
                 yield Problem(f"broken JSON at column {error.colno} ({error.msg})", fix, line=source.line)
         return
@@ -189,7 +198,7 @@ def records(source: Source, members: Callable[[JsonStream], Iterator[Any]], fix:
                 values = stream.elements() if opening == "[" else iter([stream.value()])
             for value in values:
                 number += 1
-                yield Record(number, None, value)
+                yield JsonRecord(number, None, value)
             if opening != "{":
                 stream.end()
     except BrokenJsonError as broken:
@@ -199,28 +208,31 @@ def records(source: Source, members: Callable[[JsonStream], Iterator[Any]], fix:
 def _has_records_in_lines(source: Source) -> bool:
     if source.name.lower().endswith((".jsonl", ".ndjson")):
         return True
-    first, *rest = re.split(r"[\r\n]+", source.head.strip(), maxsplit=1)
-    if not rest or first[:1] == "[":
+    first_line, *rest = re.split(r"[\r\n]+", source.head.strip(), maxsplit=1)
+    if not rest or first_line[:1] == "[":
         return False
     try:
-        return isinstance(decode(first), dict)
+        return isinstance(decode(first_line), dict)
     except json.JSONDecodeError:
         return False
 
 
 def under(*keys: str) -> Callable[[JsonStream], Iterator[Any]]:
-    """For `records`: the elements of the list that an object has under one of these keys; the object if it has none."""
+    """Return a `members` function for `records`: it yields the elements of the list under one of these keys.
+
+    It yields the object itself if the object has no such list.
+    """
 
     def members(stream: JsonStream) -> Iterator[Any]:
-        other: dict[str, Any] = {}
-        found = False
+        other_fields: dict[str, Any] = {}
+        has_list = False
         for key in stream.members():
             if key in keys and stream.next() == "[":
-                found = True
+                has_list = True
                 yield from stream.elements()
             else:
-                other[key] = stream.value()
-        if not found:
-            yield other
+                other_fields[key] = stream.value()
+        if not has_list:
+            yield other_fields
 
     return members

@@ -1,4 +1,4 @@
-"""JSON Lines, and JSON files that hold a list of records, an object of them, or one."""
+"""The reader of JSON Lines, and of JSON files with a list of records, an object of records or a single record."""
 
 from __future__ import annotations
 
@@ -8,37 +8,47 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
+from capr.documents.dates import OtherDates
 from capr.documents.document import Document
 from capr.documents.format import Format, Records
-from capr.documents.json_stream import JsonStream, Record, decode, records
+from capr.documents.json_stream import JsonRecord, JsonStream, decode, records
 from capr.documents.problem import Problem
 from capr.documents.records import USUAL_NAMES, document_from, field_names, json_type
 from capr.documents.source import Source
 
 
 def read(source: Source) -> Records:
-    """One document per line, list element or member; `capr read --json` writes what this reads."""
+    """Yield one document per line, list element or member of an object.
+
+    The reader reads the output of `capr read --json`.
+    """
+    other_dates = OtherDates()
     for record in records(source, _members, fix="write one complete JSON object per line"):
-        yield record if isinstance(record, Problem) else _document(record, source)
+        document = record if isinstance(record, Problem) else _document(record, source)
+        if isinstance(document, Document) and isinstance(record, JsonRecord):
+            other_dates.add(document.metadata.get("date"), record.line)
+        yield document
+    if notice := other_dates.notice():
+        yield notice
 
 
 def _members(stream: JsonStream) -> Iterator[dict[str, Any]]:
-    """The records of an object of records, or the object if it is a record itself."""
+    """Yield the records of an object of records, or the object itself if it is a record."""
     record: dict[str, Any] = {}
-    of_records = None
+    holds_records = None
     for key in stream.members():
         value = stream.value()
-        if of_records is None:
-            of_records = isinstance(value, dict) and _has_text(value)
-        if of_records and isinstance(value, dict):
+        if holds_records is None:
+            holds_records = isinstance(value, dict) and _has_text(value)
+        if holds_records and isinstance(value, dict):
             yield {"id": key, **value}
         else:
             record[key] = value
-    if record or of_records is None:
+    if record or holds_records is None:
         yield record
 
 
-def _document(record: Record, source: Source) -> Document | Problem:
+def _document(record: JsonRecord, source: Source) -> Document | Problem:
     value = record.value
     if not isinstance(value, dict):
         fix = 'write an object with a text, for example {"id": "1", "text": "..."}'
@@ -49,7 +59,7 @@ def _document(record: Record, source: Source) -> Document | Problem:
     return document
 
 
-def _decoded(text: str) -> dict[str, Any] | None:
+def _decode_object(text: str) -> dict[str, Any] | None:
     try:
         value = decode(text)
     except json.JSONDecodeError:
@@ -58,17 +68,17 @@ def _decoded(text: str) -> dict[str, Any] | None:
 
 
 def recognises(name: str, head: str) -> bool:
-    """By name; else by a first object with a text, so that a note may begin with a brace or a bracket."""
+    """Check the name, or else look for a first object with a text: a note may also begin with a brace or a bracket."""
     if name.endswith((".jsonl", ".ndjson", ".json")):
         return True
     start = head.lstrip()
-    first = _decoded(start.partition("\n")[0]) if start[:1] == "{" else None
-    if first is None and "." not in name and re.match(r"\[\s*\{", start):  # a list on standard input
+    record = _decode_object(start.partition("\n")[0]) if start[:1] == "{" else None
+    if record is None and "." not in name and re.match(r"\[\s*\{", start):  # a list on standard input
         try:
-            first, _ = json.JSONDecoder().raw_decode(start[start.index("{") :])
+            record, _ = json.JSONDecoder().raw_decode(start[start.index("{") :])
         except (ValueError, RecursionError):
             return False
-    return first is not None and _has_text(first)
+    return record is not None and _has_text(record)
 
 
 def _has_text(record: dict[str, Any]) -> bool:

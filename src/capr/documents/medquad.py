@@ -1,6 +1,6 @@
-"""MedQuAD (Ben Abacha and Demner-Fushman 2019): XML files with questions and answers about one topic, the Focus.
+"""The reader of MedQuAD (Ben Abacha and Demner-Fushman 2019): XML with questions and answers about a topic, the Focus.
 
-The answers are the passages of the document. The questions are not part of its text: they are what people search with.
+The answers become the passages of the document. Its text leaves out the questions, because people search with them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from xml.etree.ElementTree import Element, ParseError
 
 from capr.documents.document import Document
 from capr.documents.format import Format, Records
-from capr.documents.outline import joined
+from capr.documents.outline import join_parts
 from capr.documents.problem import Notice, Problem
 from capr.documents.source import Source
 
@@ -20,7 +20,7 @@ BETWEEN_ANSWERS = "\n\n"
 
 
 def read(source: Source) -> Records:
-    """One document per file; every answer that has words is a section with its question, aspect and ids."""
+    """Yield one document per file. Every answer with words is a section with its question, aspect and ids."""
     from defusedxml import DefusedXmlException
     from defusedxml.ElementTree import fromstring
 
@@ -28,7 +28,7 @@ def read(source: Source) -> Records:
         root = fromstring(source.text())
     except ParseError as error:
         line, column = error.position
-        fix = "repair the XML at that place, or take the file as it is published"
+        fix = "repair the XML there, or use the published file"
         yield Problem(f"malformed XML at column {column + 1} ({str(error).split(':')[0]})", fix, line=line)
         return
     except DefusedXmlException as error:
@@ -47,20 +47,20 @@ def read(source: Source) -> Records:
         return
     document, unanswered = _document(root, by_tag, source)
     if unanswered and document.text:
-        listed = ", ".join(unanswered[:5]) + (", ..." if len(unanswered) > 5 else "")
-        yield Notice(f"questions without an answer: {listed}", "nothing is to be done", record=document.id)
+        ids = ", ".join(unanswered[:5]) + (", ..." if len(unanswered) > 5 else "")
+        yield Notice(f"questions without an answer: {ids}", "there is nothing to fix", record=document.id)
     yield document
 
 
 def _document(root: Element, by_tag: Mapping[str, list[Element]], source: Source) -> tuple[Document, list[str]]:
-    """The document of a file in any of MedQuAD's three dialects, which differ in case and names of the tags.
+    """Return the document of a file, and the ids of the questions without an answer.
 
-    With it, the ids of the questions that have no answer.
+    The file may have any of MedQuAD's three dialects, which differ in the case and names of the tags.
     """
     collection = root.get("source") or root.get("corpus") or ""
     number = root.get("id") or root.get("docid") or root.get("fid") or ""
     stem = PurePosixPath(source.name).stem
-    is_part = stem.startswith(f"{number}_")  # some files are parts of a document, under its number
+    is_part = stem.startswith(f"{number}_")  # some files hold a part of a document and have its number
     identifier = "_".join(filter(None, (collection, stem if is_part or not number else number)))
     words = {tag: [text for element in elements if (text := _words(element))] for tag, elements in by_tag.items()}
     focus = " ".join(words.get("focus") or words.get("doctitle-focus") or [])
@@ -74,7 +74,7 @@ def _document(root: Element, by_tag: Mapping[str, list[Element]], source: Source
         "semantic_group": " ".join(words.get("semanticgroup", [])),
         "synonyms": words.get("synonym"),
     }
-    answered: list[tuple[str, dict[str, str]]] = []
+    parts: list[tuple[str, dict[str, str]]] = []
     unanswered = []
     for pair in by_tag.get("qapair") or by_tag.get("pair") or []:
         question = next((element for element in pair if element.tag.lower() == "question"), None)
@@ -85,10 +85,10 @@ def _document(root: Element, by_tag: Mapping[str, list[Element]], source: Source
         answers = [answer for answer in answers if answer.strip()]
         if not answers:
             unanswered.append(value["id"] or value["heading"])
-        answered += [(answer, value) for answer in answers]
-    text, sections = joined(answered, BETWEEN_ANSWERS)
-    kept = {name: value for name, value in metadata.items() if value}
-    return Document(identifier, text, focus, kept, sections), unanswered
+        parts += [(answer, value) for answer in answers]
+    text, sections = join_parts(parts, BETWEEN_ANSWERS)
+    metadata = {name: value for name, value in metadata.items() if value}
+    return Document(identifier, text, focus, metadata, sections), unanswered
 
 
 def _words(element: Element | None) -> str:

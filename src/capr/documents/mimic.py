@@ -1,4 +1,4 @@
-"""MIMIC-III `NOTEEVENTS.csv` and MIMIC-IV-Note `discharge.csv`, `radiology.csv`, plain or gzipped."""
+"""The reader of MIMIC-III `NOTEEVENTS.csv` and MIMIC-IV-Note `discharge.csv`, `radiology.csv`, plain or gzipped."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ MIMIC_IV_TYPES = {"DS": "Discharge summary", "RR": "Radiology report", "AD": "Ad
 
 
 def read(source: Source) -> Records:
-    """One document per note. A note that MIMIC-III marks as an error is read, with `iserror` in its metadata."""
-    if source.columns:  # whoever maps columns wants those
+    """Yield one document per note. A note that MIMIC-III marks as an error has `iserror` in its metadata."""
+    if source.columns:  # the user's mapping takes precedence over MIMIC's names
         yield from delimited.read(source)
         return
     for row in delimited.rows(source):
@@ -23,12 +23,12 @@ def read(source: Source) -> Records:
             continue
         note = {name.lower().strip(' "'): value for name, value in row.values.items()}
         if len(note) < len(row.values):
-            yield Problem("two columns differ only in case", "give each column a name of its own", line=1)
+            yield Problem("the names of two columns differ only in case", "give each column its own name", line=1)
             return
         identifier = note.get("note_id") or note.get("row_id")
         missing = [name for name, value in (("note id", identifier), ("text", note.get("text"))) if not value]
         if missing:
-            fix = "take the file as PhysioNet publishes it; its columns are text and row_id (III) or note_id (IV)"
+            fix = "use the file that PhysioNet publishes; its columns are text and row_id (III) or note_id (IV)"
             yield Problem(f"the row has no {' and no '.join(missing)}", fix, line=row.line, record=row.number)
             continue
         yield _document(str(identifier), note)
@@ -44,8 +44,8 @@ def _document(identifier: str, note: dict[str, str]) -> Document:
         metadata |= {"type": note.get("category", "").strip(), "source": "MIMIC-III"}
         title = note.get("description", "")
     metadata["date"] = iso_date(note.get("charttime") or note.get("chartdate") or "")
-    used = ("subject_id", "note_id", "row_id", "category", "note_type", "text", "charttime", "chartdate")
-    metadata = {name: value for name, value in note.items() if name not in used} | metadata
+    mapped = ("subject_id", "note_id", "row_id", "category", "note_type", "text", "charttime", "chartdate")
+    metadata = {name: value for name, value in note.items() if name not in mapped} | metadata
     return Document(identifier, note["text"], title, {name: value for name, value in metadata.items() if value})
 
 

@@ -1,4 +1,4 @@
-"""PDF with a text layer; needs the extra `capr[pdf]`."""
+"""The reader of PDF files with a text layer. It needs the extra `capr[pdf]`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 
 from capr.documents.document import Document
 from capr.documents.format import Format, Records
-from capr.documents.outline import joined
+from capr.documents.outline import join_parts
 from capr.documents.problem import Notice, Problem
 from capr.documents.source import Source
 
-HEADER_WITHIN = 1024  # bytes that may stand before the header, as other readers allow
+HEADER_WITHIN = 1024  # bytes at the start of the file in which other readers also accept the header
 NOT_INSTALLED = Problem("reading PDF needs pypdfium2, which is not installed", "pip install 'capr[pdf]'")
 NO_TEXT_LAYER = Problem(
     "the PDF has no text layer; it is probably a scan",
@@ -20,9 +20,11 @@ NO_TEXT_LAYER = Problem(
 
 
 def extract(data: bytes) -> list[Problem | Document]:
-    """The text of a PDF, page after page with a form feed between them; before it, what is wrong with single pages.
+    """Extract the text of a PDF, with a form feed between two pages.
 
-    The last element is a document with the text and the pages as annotations, or the reason why there is none.
+    Returns:
+        Problems and notices about single pages, and as the last element the document, which has the pages as
+        annotations. If the PDF yields no document, all elements are problems.
     """
     try:
         import pypdfium2
@@ -53,7 +55,7 @@ def extract(data: bytes) -> list[Problem | Document]:
     if not any(text.strip() for text in texts):
         return [problem for problem in problems if not isinstance(problem, Notice)] or [NO_TEXT_LAYER]
     numbered = ((text, {"number": number}) for number, text in enumerate(texts, 1))
-    text, pages = joined(numbered, "\f", kind="page")
+    text, pages = join_parts(numbered, "\f", kind="page")
     return [*problems, Document("", text, annotations=pages)]
 
 
@@ -69,7 +71,7 @@ def _page_text(pdf: Any, index: int) -> str:
 
 
 def read(source: Source) -> Records:
-    """One document per file."""
+    """Yield one document per file."""
     for item in extract(source.data()):
         yield replace(item, id=source.name) if isinstance(item, Document) else item
 

@@ -1,4 +1,4 @@
-"""What can be wrong with input: said with the place, the fact and the fix."""
+"""Problems and notices about input, and the errors that capr raises. Each states the location, the fact and the fix."""
 
 from __future__ import annotations
 
@@ -8,14 +8,18 @@ from typing import Self
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Something of the input that could not be read; the rest was.
+    """A record or file that a reader could not read. The reader goes on with the rest of the input.
 
     Attributes:
         fact: what is wrong, with the offending value.
         fix: what the user can do about it.
-        file: as the user named it.
-        line: of the file, counted from 1.
-        record: the number (from 1) or the id of the record, where lines mean nothing.
+        file: the file as the user named it.
+        line: the line of the file, counted from 1.
+        record: the number (counted from 1) or the id of the record, in formats without meaningful lines.
+
+    Example:
+        >>> print(Problem("the text is a list, not a string", "write one string", "notes.jsonl", line=12))
+        notes.jsonl, line 12: the text is a list, not a string. Fix: write one string.
     """
 
     fact: str
@@ -25,12 +29,12 @@ class Problem:
     record: str | int | None = None
 
     def at(self, file: str) -> Self:
-        """The same, in that file, unless it names one already."""
+        """Return the problem with `file` filled in, unless it names a file already."""
         return self if self.file else replace(self, file=file)
 
     @property
     def place(self) -> str:
-        """`notes.csv, line 12, record 'n7'`."""
+        """The file, line and record: `notes.csv, line 12, record 'n7'`."""
         parts = [self.file]
         if self.line is not None:
             parts.append(f"line {self.line}")
@@ -43,7 +47,7 @@ class Problem:
 
 
 class Notice(Problem):
-    """Something that the user should know; nothing was lost."""
+    """A message about input that was read, but perhaps not as the user expects."""
 
     __slots__ = ()
 
@@ -52,23 +56,27 @@ class Notice(Problem):
 
 
 class CaprError(Exception):
-    """Every error that capr raises on purpose."""
+    """The base class of all errors that capr raises on purpose."""
 
 
 class NotThereError(CaprError):
-    """What was named is not there."""
+    """The named document, library or other object does not exist."""
 
 
 class BusyError(CaprError):
-    """It is possible, but not now: somebody else is at it."""
+    """The operation must wait, because another process or thread is writing."""
 
 
 class UnavailableError(CaprError):
-    """It was asked for rightly, and cannot be given: a model is missing, a disk is full, a file is damaged."""
+    """A valid request that cannot be met: a model is missing, a disk is full, a file is damaged."""
 
 
 class ReadError(CaprError):
-    """The first problem, when reading is strict; or input that cannot be read at all."""
+    """The first problem of a strict reading, or input that cannot be read at all.
+
+    Attributes:
+        problem: the location, fact and fix.
+    """
 
     def __init__(self, problem: Problem) -> None:
         super().__init__(str(problem))

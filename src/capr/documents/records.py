@@ -1,4 +1,4 @@
-"""Records with named fields, from JSON Lines or tables, turned into documents by a column mapping."""
+"""Documents from records with named fields (JSON Lines, tables), by a mapping of columns to capr's fields."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from capr.documents.dates import iso_date
 from capr.documents.document import Annotation, Document, Span
-from capr.documents.outline import joined
+from capr.documents.outline import join_parts
 from capr.documents.problem import Problem
 from capr.documents.source import Source
 
@@ -19,8 +19,8 @@ JSON_TYPES = {
     int: "a number",
     float: "a number",
 }
-BETWEEN_PIECES = "\n\n"
-# Which field holds what when the user does not say; the first that a record has counts. Compared in lower case.
+SEPARATOR = "\n\n"
+# The usual names of each field in lower case, for records without a mapping. The first name in the record wins.
 USUAL_NAMES = {
     "id": (
         "id",
@@ -47,41 +47,59 @@ FieldNames = Mapping[str, tuple[str, ...]]
 
 
 def field_names(names: list[str], columns: Mapping[str, str]) -> FieldNames:
-    """For each of capr's fields, the name that it has in these records; several names for a text of several."""
-    lower = {_plain(name): name for name in reversed(names)}
-    found: dict[str, tuple[str, ...]] = {}
-    for field, usual in USUAL_NAMES.items():
+    """Match capr's fields to the names of the fields in a record.
+
+    Args:
+        names: the names in the record.
+        columns: the user's mapping of capr's fields to such names. A text may have several: `findings+impression`.
+
+    Returns:
+        The names for each field of capr that the record has.
+    """
+    name_by_key = {_key(name): name for name in reversed(names)}
+    mapping: dict[str, tuple[str, ...]] = {}
+    for field, usual_names in USUAL_NAMES.items():
         if field in columns:
-            several = field == "text" and columns[field] not in names
-            wanted = columns[field].split("+") if several else [columns[field]]
-            there = [name if name in names else lower.get(_plain(name), "") for name in wanted]
-            if all(there):
-                found[field] = tuple(there)
+            may_be_several = field == "text" and columns[field] not in names
+            mapped_names = columns[field].split("+") if may_be_several else [columns[field]]
+            present_names = [name if name in names else name_by_key.get(_key(name), "") for name in mapped_names]
+            if all(present_names):
+                mapping[field] = tuple(present_names)
         else:
-            match = next((lower[name] for name in usual if name in lower), None)
-            if match is not None:
-                found[field] = (match,)
-    return found
+            usual_name = next((name_by_key[name] for name in usual_names if name in name_by_key), None)
+            if usual_name is not None:
+                mapping[field] = (usual_name,)
+    return mapping
 
 
-def _plain(name: str) -> str:
-    """`Note Text` is `note_text`."""
+def _key(name: str) -> str:
+    """Return the form in which names compare: `note_text` for `Note Text`."""
     return name.strip().lower().replace(" ", "_").replace("-", "_")
 
 
 def missing_field(field: str, names: list[str], columns: Mapping[str, str]) -> Problem:
-    """What to say when a record has no such field."""
-    shown = ", ".join(names[:20]) or "none"
-    wanted = f" {columns[field]!r}" if field in columns else ""
-    return Problem(f"no field{wanted} for the {field}; the fields are: {shown}", f"name it with --column {field}=NAME")
+    """Return the problem of a record that lacks one of capr's fields."""
+    name_list = ", ".join(names[:20]) or "none"
+    name = f" {columns[field]!r}" if field in columns else ""
+    fact = f"no field{name} for the {field}; the fields are: {name_list}"
+    return Problem(fact, f"name it with --column {field}=NAME")
 
 
 def document_from(record: Mapping[str, Any], fields: FieldNames, source: Source, number: int) -> Document | Problem:
-    """A document of a record, or what is wrong with the record.
+    """Make a document from a record.
 
-    Fields that are not mapped go into the metadata under their own names. A text mapped to several fields
-    (`findings+impression`) is made of these as its sections. A record without text but with `sections` (objects with
-    `heading` and `text`, perhaps an `abstract` before them) becomes an article of those sections.
+    Fields without a mapping go into the metadata under their own names. A text that is mapped to several fields
+    (`findings+impression`) has these fields as its sections. A record without a text but with `sections` (objects with
+    `heading` and `text`, perhaps with an `abstract` before them) becomes an article with those sections.
+
+    Args:
+        record: the fields of the record.
+        fields: the names of capr's fields in the record, from `field_names`.
+        source: the file of the record.
+        number: the number of the record in the file, for a record without an id.
+
+    Returns:
+        The document, or the problem that makes the record unusable.
     """
     for field in source.columns:
         if field not in fields:
@@ -89,26 +107,26 @@ def document_from(record: Mapping[str, Any], fields: FieldNames, source: Source,
     content = _content(record, fields, source)
     if isinstance(content, Problem):
         return content
-    text, annotations, used = content
+    text, annotations, mapped = content
     if isinstance(record.get("annotations"), list):
         try:
             annotations = tuple(annotation_from(value, len(text)) for value in record["annotations"])
-            used.add("annotations")
+            mapped.add("annotations")
         except (KeyError, TypeError, ValueError) as error:
-            fix = "each needs kind, begin and end, inside the text"
+            fix = "give each annotation a kind, and a begin and end inside the text"
             return Problem(f"an annotation is not usable ({type(error).__name__}: {error})", fix)
 
     values = {field: record[names[0]] for field, names in fields.items()}
-    used.update(name for names in fields.values() for name in names)
+    mapped.update(name for names in fields.values() for name in names)
     metadata: dict[str, Any] = {}
     for field in ("patient", "date", "type", "source"):
         if values.get(field) not in (None, ""):
             metadata[field] = iso_date(str(values[field])) if field == "date" else str(values[field])
-    inner = record.get("metadata")
-    if isinstance(inner, Mapping):
-        metadata |= inner
-        used.add("metadata")
-    metadata |= {k: v for k, v in record.items() if k not in used and v not in (None, "") and k not in metadata}
+    own_metadata = record.get("metadata")
+    if isinstance(own_metadata, Mapping):
+        metadata |= own_metadata
+        mapped.add("metadata")
+    metadata |= {k: v for k, v in record.items() if k not in mapped and v not in (None, "") and k not in metadata}
     identifier, title = values.get("id"), values.get("title")
     return Document(
         id=source.document_id(number) if identifier in (None, "") else str(identifier),
@@ -122,35 +140,39 @@ def document_from(record: Mapping[str, Any], fields: FieldNames, source: Source,
 def _content(
     record: Mapping[str, Any], fields: FieldNames, source: Source
 ) -> tuple[str, tuple[Annotation, ...], set[str]] | Problem:
-    """The text of a record, the sections that it is made of, and the fields that hold them."""
+    """Return the text of a record, its sections, and the names of the fields that hold the sections."""
     if "text" in fields:
-        pieces = {name: record[name] for name in fields["text"] if record[name] is not None or len(fields["text"]) == 1}
-        for name, value in pieces.items():
+        values = {name: record[name] for name in fields["text"] if record[name] is not None or len(fields["text"]) == 1}
+        for name, value in values.items():
             if not isinstance(value, str):
-                what = "text" if len(fields["text"]) == 1 else f"field {name!r}"
+                subject = "text" if len(fields["text"]) == 1 else f"field {name!r}"
                 fix = "write the text as one string, or name another field with --column text=NAME"
-                return Problem(f"the {what} is {json_type(value)}, not a string", fix)
+                return Problem(f"the {subject} is {json_type(value)}, not a string", fix)
         if len(fields["text"]) == 1:
-            return next(iter(pieces.values())), (), set()
-        text, sections = joined(((v, {"heading": k}) for k, v in pieces.items() if v.strip()), BETWEEN_PIECES)
+            return next(iter(values.values())), (), set()
+        text, sections = join_parts(((v, {"heading": k}) for k, v in values.items() if v.strip()), SEPARATOR)
         return text, sections, set()
     if _is_article(record):
         abstract = record.get("abstract")
         if abstract is not None and not isinstance(abstract, str):
             fix = "write it as one string, or as one of the sections"
             return Problem(f"the abstract is {json_type(abstract)}, not a string", fix)
-        first = [{"heading": "Abstract", "text": abstract}] if abstract else []
-        parts = [(part["text"], _without_text(part)) for part in (*first, *record["sections"])]
-        text, sections = joined(parts, BETWEEN_PIECES)
+        abstract_sections = [{"heading": "Abstract", "text": abstract}] if abstract else []
+        parts = [(part["text"], _without_text(part)) for part in (*abstract_sections, *record["sections"])]
+        text, sections = join_parts(parts, SEPARATOR)
         return text, sections, {"sections", "abstract"}
     return missing_field("text", list(record), source.columns)
 
 
 def annotation_from(value: Mapping[str, Any], length: int) -> Annotation:
-    """An annotation as `Document.as_json` writes it.
+    """Read an annotation that `Document.as_json` wrote.
+
+    Args:
+        value: the annotation as JSON.
+        length: the length of the document's text.
 
     Raises:
-        KeyError, TypeError, ValueError: it is not of this form, or outside a text of that length.
+        KeyError, TypeError, ValueError: the value does not have this form, or its span is outside the text.
     """
     span = Span(value["begin"], value["end"])
     if type(span.begin) is not int or type(span.end) is not int:
@@ -163,7 +185,7 @@ def annotation_from(value: Mapping[str, Any], length: int) -> Annotation:
 
 
 def json_type(value: object) -> str:
-    """What JSON calls a value's type."""
+    """Return the name of a value's type in JSON, with its article."""
     return JSON_TYPES.get(type(value), type(value).__name__)
 
 

@@ -1,8 +1,8 @@
-"""An input file as exact text, in a stream: compression, byte order marks and encodings end here.
+"""`Source`: an input file as a stream of exact text. It handles compression, byte order marks and encodings.
 
-Bytes that are not UTF-8 are read as Windows-1252, one by one, so that a single stray byte does not turn the rest of
-the file into gibberish. The five bytes that Windows-1252 leaves undefined stay *surrogate-escaped* in the text
-(U+DC81 for 0x81): the record that holds one is refused later, by `reading`, and the other records are unharmed.
+A byte that is not UTF-8 is read as Windows-1252, so that a single stray byte does not turn the rest of the file into
+gibberish. The five bytes that Windows-1252 leaves undefined stay *surrogate-escaped* in the text (U+DC81 for 0x81).
+Later, `reading` rejects only the records that hold such a byte.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from capr.documents.problem import Notice, Problem, ReadError
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
-HEAD = 1 << 16
+HEAD_LENGTH = 1 << 16
 BYTE_ORDER_MARKS = (  # UTF-32 first: its little-endian mark begins with that of UTF-16
     (codecs.BOM_UTF32_LE, "utf-32"),
     (codecs.BOM_UTF32_BE, "utf-32"),
@@ -39,36 +39,37 @@ WINDOWS_1252 = {
 
 
 class Unpacked:
-    """How much gzip files unpack to, and how much they may: a small one may hold any number of bytes.
+    """A count of the bytes that gzip files unpack to, with an optional limit.
 
-    Give the same to several readings to count them together.
+    A small gzip file may unpack to any number of bytes, so set a limit for files of unknown origin. Pass one object to
+    several calls of `read` to count their files together.
 
     Args:
-        most: bytes that are allowed; any number if not given.
-        fix: what to do about more.
+        limit: the number of bytes allowed; unlimited by default.
+        fix: what the user can do about a larger file.
 
     Attributes:
-        count: bytes so far.
+        count: number of bytes so far.
     """
 
-    def __init__(self, most: int | None = None, fix: str = "unpack it, and read it in parts") -> None:
-        self._most, self._fix = most, fix
+    def __init__(self, limit: int | None = None, fix: str = "unpack it, and read it in parts") -> None:
+        self._limit, self._fix = limit, fix
         self.count = 0
 
     def add(self, count: int) -> None:
-        """Counts some more bytes.
+        """Add to the count.
 
         Raises:
-            ReadError: there are too many.
+            ReadError: the count exceeds the limit.
         """
         self.count += count
-        if self._most is not None and self.count > self._most:
-            fact = f"unpacked, the gzip files up to this place have more than the {self._most:,} bytes that are allowed"
+        if self._limit is not None and self.count > self._limit:
+            fact = f"the gzip files up to this line unpack to more than the {self._limit:,} bytes that are allowed"
             raise ReadError(Problem(f"{fact}; the records before it were read", self._fix))
 
 
-class Unpacking(io.RawIOBase):
-    """The bytes of a gzip file, which are counted as they come."""
+class GzipStream(io.RawIOBase):
+    """A stream of the unpacked bytes of a gzip file, which counts them."""
 
     def __init__(self, stream: BinaryIO, unpacked: Unpacked) -> None:
         self._file, self._unpacked = gzip.GzipFile(fileobj=stream), unpacked
@@ -83,15 +84,18 @@ class Unpacking(io.RawIOBase):
 
 
 class Source:
-    """One opened file. Use as a context manager; read it once, by `lines`, `chunks`, `text` or `data`.
+    """An open input file.
+
+    Use it as a context manager, and read it once: by `lines`, `chunks`, `text` or `data`.
 
     Attributes:
         label: the file as the user named it, for messages.
-        name: its path below the folder that the user named, or its file name: the stem of document ids.
-        columns: which column or field holds what, where the user said so.
-        metadata: what a `metadata.csv` beside the file says about it.
-        line: the number of the line that was read last.
-        notices: what the user should know about the file as a whole.
+        name: the path below the folder that the user named, or the file name. Ids of documents begin with it.
+        columns: the columns or fields that the user mapped, by capr's name.
+        metadata: the file's row of the `metadata.csv` in the same folder.
+        line: the number of the last line read, counted from 1.
+        notices: notices about the file as a whole.
+        encoding_notice: the notice that bytes were read as Windows-1252, if some were.
     """
 
     def __init__(
@@ -106,17 +110,17 @@ class Source:
         self.label, self.name, self.columns, self.metadata = label, name, columns, metadata
         self.line = 0
         self.notices: list[Notice] = []
+        self.encoding_notice: Notice | None = None
         self._raw = stream
         self._path: Path | None = None
-        self._before = copy(unpacked)  # what was counted before this file, for whoever reads it again
-        self._wrapper: io.TextIOWrapper | None = None  # kept: it closes the file when it is dropped
-        self._stray_bytes = 0
-        buffered = io.BufferedReader(cast(io.RawIOBase, stream), HEAD)
+        self._unpacked_before = copy(unpacked)  # the count before this file, for `reopen`
+        self._wrapper: io.TextIOWrapper | None = None  # a reference, because a wrapper closes the file when it is freed
+        buffered = io.BufferedReader(cast(io.RawIOBase, stream), HEAD_LENGTH)
         if buffered.peek(2)[:2] == b"\x1f\x8b":
-            buffered = io.BufferedReader(Unpacking(buffered, unpacked or Unpacked()), HEAD)
+            buffered = io.BufferedReader(GzipStream(buffered, unpacked or Unpacked()), HEAD_LENGTH)
             self.name = re.sub(r"\.gz$", "", self.name, flags=re.IGNORECASE)
         self._stream = buffered
-        self.head_bytes = buffered.peek(HEAD)[:HEAD]
+        self.head_bytes = buffered.peek(HEAD_LENGTH)[:HEAD_LENGTH]
         self.encoding = next((name for mark, name in BYTE_ORDER_MARKS if self.head_bytes.startswith(mark)), "utf-8")
 
     @classmethod
@@ -129,7 +133,7 @@ class Source:
         metadata: Mapping[str, str],
         unpacked: Unpacked | None = None,
     ) -> Source:
-        """Opens a file, or standard input for None."""
+        """Open a file, or standard input if `path` is None."""
         stream = cast(BinaryIO, sys.stdin.buffer if path is None else path.open("rb", buffering=0))
         try:
             source = cls(stream, label, name, columns, metadata, unpacked)
@@ -139,14 +143,15 @@ class Source:
         source._path = path
         return source
 
-    def again(self) -> Source | None:
-        """The same file from its start, for a format that must look ahead; None for standard input.
+    def reopen(self) -> Source | None:
+        """Open the file a second time, for a format that must look ahead. Return None for standard input.
 
-        What it unpacks to is limited, too, and counted for itself: it is not there twice.
+        The limit on unpacked bytes also holds for the second reading, whose count begins where that of the first began,
+        so that no byte counts twice.
         """
         if self._path is None:
             return None
-        return Source.open(self._path, self.label, self.name, self.columns, self.metadata, copy(self._before))
+        return Source.open(self._path, self.label, self.name, self.columns, self.metadata, copy(self._unpacked_before))
 
     def __enter__(self) -> Source:
         return self
@@ -156,37 +161,37 @@ class Source:
 
     @property
     def position(self) -> int:
-        """How many bytes of the file have been taken from the disk; for progress."""
+        """Number of bytes read from the disk, for progress."""
         return self._raw.tell() if self._raw.seekable() else 0
 
     @property
     def head(self) -> str:
-        """The first characters, to recognise a format by; characters that are cut or broken are left out."""
+        """The first characters, from which formats recognise a file, without incomplete or invalid characters."""
         return self.head_bytes.decode(self.encoding, errors="ignore")
 
     def lines(self) -> Iterator[str]:
-        """Line by line with the line ends, which are `\\n`, `\\r\\n` or `\\r` and are not translated."""
+        """Yield each line with its line end: `\\n`, `\\r\\n` or `\\r`, as it is in the file."""
         self._wrapper = self._text_stream()
         for line in self._wrapper:
             self.line += 1
             yield line if line.isascii() else self._recode(line)
 
     def chunks(self) -> Iterator[str]:
-        """Piece by piece, for formats in which lines mean nothing."""
+        """Yield the text in blocks of constant size, for formats without meaningful lines."""
         self._wrapper = self._text_stream()
-        while chunk := self._wrapper.read(HEAD):
+        while chunk := self._wrapper.read(HEAD_LENGTH):
             yield chunk if chunk.isascii() else self._recode(chunk)
 
     def text(self) -> str:
-        """All of it."""
+        """Return the whole text."""
         return "".join(self.chunks())
 
     def data(self) -> bytes:
-        """The bytes, decompressed, for formats that are not text."""
+        """Return the unpacked bytes, for formats that are not text."""
         return self._stream.read()
 
     def document_id(self, record: int | str) -> str:
-        """An id for a record that has none: the file's name and the record's number."""
+        """Return an id for a record that has no id: the file's name and the record's number."""
         return f"{self.name}#{record}"
 
     def _text_stream(self) -> io.TextIOWrapper:
@@ -196,9 +201,9 @@ class Source:
     def _recode(self, text: str) -> str:
         if not ESCAPED_BYTE.search(text):
             return text
-        if not self._stray_bytes:
-            where = f" (the first in line {self.line})" if self.line else ""
-            fact = f"it is not all UTF-8{where}; the other bytes were read as Windows-1252"
-            self.notices.append(Notice(fact, "save the file as UTF-8 if characters look wrong", self.label))
-        self._stray_bytes += 1
+        if not self.encoding_notice:
+            location = f" (the first in line {self.line})" if self.line else ""
+            fact = f"some bytes are not UTF-8{location} and were read as Windows-1252"
+            fix = "save the file as UTF-8 if characters look wrong"
+            self.encoding_notice = Notice(fact, fix, self.label)
         return text.translate(WINDOWS_1252)

@@ -1,4 +1,4 @@
-"""SQuAD v1 and v2, and emrQA's `data.json`: contexts with questions and their answers."""
+"""The reader of SQuAD v1 and v2 and of emrQA's `data.json`: contexts with questions and their answers."""
 
 from __future__ import annotations
 
@@ -18,41 +18,38 @@ NO_LIST = Problem("the JSON has no list called `data`", "check that --format nam
 
 
 def read(source: Source) -> Records:
-    """One document per context; its questions are annotations of the whole text, their answers ranges of it.
+    """Yield one document per context. Its questions are annotations of the whole text, and their answers spans of it.
 
-    emrQA gives a context as a list of lines and an answer by its evidence lines. Those become the text, line by
-    line, and the range of the evidence; the answer's own fields are kept beside it. An answer
-    that is not in the text is a problem, and kept under `unplaced`.
+    emrQA gives a context as a list of lines, and an answer by its evidence lines. The lines become the text, and the
+    evidence becomes a span; the answer keeps its other fields. An answer that is not in the text is a problem, and the
+    question lists it under `unplaced`.
     """
-    titles = _titles_ahead(source)
-    seen: Counter[str] = Counter()
+    titles = _read_titles(source)
+    counts: Counter[str] = Counter()  # of the documents without an id, by title
     number = articles = 0
     stream = JsonStream(source)
     try:
-        for at_article in _articles(stream):
+        for is_object in _articles(stream):
             articles += 1
-            if not at_article:
-                yield Problem(
-                    "the article is not an object",
-                    "give each a title and paragraphs",
-                    record=f"article {articles}",
-                )
+            if not is_object:
+                fix = "give each article a title and paragraphs"
+                yield Problem("the article is not an object", fix, record=f"article {articles}")
                 continue
-            title, found = titles.get(articles, ""), False
-            unnamed = f"article {articles}"  # standard input cannot be looked ahead in
+            title, has_paragraphs = titles.get(articles, ""), False
+            placeholder = f"article {articles}"  # for standard input, which cannot be read ahead for the title
             for key in stream.members():
                 if key == "paragraphs" and stream.next() == "[":
-                    found = True
+                    has_paragraphs = True
                     for paragraph in stream.elements():
                         number += 1
-                        yield from _document(paragraph, title or unnamed, title, number, source, seen)
+                        yield from _document(paragraph, title or placeholder, title, number, source, counts)
                 elif key == "title":
                     title = str(stream.value() or "")
                 else:
                     stream.value()
-            if not found:
+            if not has_paragraphs:
                 fix = "give the article a list of paragraphs"
-                yield Problem("the article has no list of paragraphs", fix, record=title or unnamed)
+                yield Problem("the article has no list of paragraphs", fix, record=title or placeholder)
         if not articles:
             yield NO_LIST
         stream.end()
@@ -61,7 +58,7 @@ def read(source: Source) -> Records:
 
 
 def _articles(stream: JsonStream) -> Iterator[bool]:
-    """Stops at each article of `data`: True if it is an object, which the caller must walk through."""
+    """Yield at each article of `data` whether it is an object. The caller must walk through an object."""
     if stream.next() != "{":
         stream.value()
         return
@@ -76,17 +73,21 @@ def _articles(stream: JsonStream) -> Iterator[bool]:
             yield is_object
 
 
-def _titles_ahead(source: Source) -> dict[int, str]:
-    """The titles of the articles by number, where they follow the paragraphs: emrQA, and JSON with sorted keys."""
+def _read_titles(source: Source) -> dict[int, str]:
+    """Read the file ahead for titles that follow their paragraphs, as in emrQA and in JSON with sorted keys.
+
+    Returns:
+        The titles by the number of the article; empty if the titles come first.
+    """
     head = source.head
     if '"title"' in head[: head.find('"paragraphs"')]:
         return {}
-    ahead = source.again()
-    if ahead is None:
+    second_source = source.reopen()
+    if second_source is None:
         return {}
     titles: dict[int, str] = {}
-    with ahead:
-        stream = JsonStream(ahead)
+    with second_source:
+        stream = JsonStream(second_source)
         try:
             for number, is_object in enumerate(_articles(stream), 1):
                 for key in stream.members() if is_object else ():
@@ -98,11 +99,11 @@ def _titles_ahead(source: Source) -> dict[int, str]:
                     else:
                         stream.value()
         except (BrokenJsonError, ReadError, EOFError, OSError, UnicodeDecodeError):
-            pass  # the reading itself will meet it, and report it
+            pass  # `read` will meet the same error and report it
     return titles
 
 
-def _document(paragraph: Any, article: str, title: str, number: int, source: Source, seen: Counter[str]) -> Records:
+def _document(paragraph: Any, article: str, title: str, number: int, source: Source, counts: Counter[str]) -> Records:
     context = paragraph.get("context") if isinstance(paragraph, dict) else None
     if isinstance(context, str):
         lines = [context]
@@ -114,23 +115,25 @@ def _document(paragraph: Any, article: str, title: str, number: int, source: Sou
         return
     identifier = paragraph.get("note_id", paragraph.get("document_id"))
     if identifier is None:
-        seen[title] += 1
-        identifier = f"{title}#{seen[title]}" if title else source.document_id(number)
+        counts[title] += 1
+        identifier = f"{title}#{counts[title]}" if title else source.document_id(number)
     elif isinstance(context, list):
         identifier = f"{article}/{identifier}"  # emrQA repeats a note for each of its subsets
     problems: list[str] = []
     questions = tuple(_questions(paragraph.get("qas"), lines, str(identifier), problems))
     yield from (Problem(fact, "correct it in the file; the rest was read", record=str(identifier)) for fact in problems)
     text = "".join(lines)
-    annotations, used = questions, {"context", "qas", "note_id"}
+    annotations, mapped = questions, {"context", "qas", "note_id"}
     if isinstance(paragraph.get("annotations"), list):
         try:
             annotations = (*(annotation_from(value, len(text)) for value in paragraph["annotations"]), *questions)
-            used.add("annotations")
+            mapped.add("annotations")
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             fact = f"an annotation is not usable ({type(error).__name__}: {error})"
-            yield Problem(fact, "each needs kind, begin and end, inside the text", record=str(identifier))
-    metadata = {k: v for k, v in paragraph.items() if k not in used and v not in (None, "")}
+            yield Problem(
+                fact, "give each annotation a kind, and a begin and end inside the text", record=str(identifier)
+            )
+    metadata = {k: v for k, v in paragraph.items() if k not in mapped and v not in (None, "")}
     yield Document(str(identifier), text, title, metadata, annotations)
 
 
@@ -155,12 +158,12 @@ def _questions(qas: Any, lines: list[str], identifier: str, problems: list[str])
             problems.append(f"the answers of question {question_id!r} are not a list")
             qa = {}
         for answer in qa.get("answers") or []:
-            located = _locate(answer, text, lines)
-            if isinstance(located, str):
-                problems.append(f"an answer of question {question_id!r} {located}")
+            located_answer = _locate(answer, text, lines)
+            if isinstance(located_answer, str):
+                problems.append(f"an answer of question {question_id!r} {located_answer}")
                 unplaced.append(answer)
             else:
-                answers.append(located)
+                answers.append(located_answer)
         value |= {"id": question_id, "question": wordings[0], "answers": answers}
         if unplaced:
             value["unplaced"] = unplaced
@@ -170,7 +173,7 @@ def _questions(qas: Any, lines: list[str], identifier: str, problems: list[str])
 
 
 def _locate(answer: Any, text: str, lines: list[str]) -> dict[str, Any] | str:
-    """The answer with its range, or what is wrong with it."""
+    """Return the answer with its span, or the end of a sentence that says what is wrong with it."""
     if not isinstance(answer, dict):
         return "is not an object"
     if "evidence" in answer:
@@ -178,45 +181,44 @@ def _locate(answer: Any, text: str, lines: list[str]) -> dict[str, Any] | str:
     words, begin = answer.get("text"), answer.get("answer_start")
     if not isinstance(words, str) or not isinstance(begin, int):
         return "has no text or no answer_start"
-    for form in (
-        words,
-        words.strip(),
-    ):  # annotation tools often count from the words and keep a blank beside them
+    # Annotation tools often keep white space around the words, but count from the first word.
+    for form in (words, words.strip()):
         if form and begin >= 0 and text[begin : begin + len(form)] == form:
             return {"begin": begin, "end": begin + len(form), "text": form}
     return f"is not where its offset says: {words[:40]!r} against {text[max(0, begin) :][: len(words)][:40]!r}"
 
 
 def _locate_evidence(answer: Mapping[str, Any], lines: list[str]) -> dict[str, Any] | str:
-    """emrQA: the range of the evidence, found at the line that `evidence_start` counts (from 1) or nearest to it.
+    """Locate the evidence of an emrQA answer in the line of `evidence_start` (counted from 1) or the nearest line.
 
-    Evidence of several lines may be a text or a list; where its lines are apart, the range spans them and `parts` lists
-    them. No evidence means the whole note.
+    Evidence of several lines may be a text or a list. If its lines are not neighbours, the span covers all of them and
+    `parts` lists them. An answer without evidence has the whole note as its span.
     """
     evidence, starts = answer["evidence"], answer.get("evidence_start")
-    listed = evidence if isinstance(evidence, list) else str(evidence or "").split("\n")
-    wanted = [str(line).strip() for line in listed if str(line).strip()]
-    kept = {k: v for k, v in answer.items() if k in ("text", "answer_start", "answer_entity_type", "evidence_start")}
-    if not wanted:
-        return {"begin": 0, "end": sum(map(len, lines)), "evidence": evidence, **kept}
-    parts, near = [], 0
-    for i, words in enumerate(wanted):
+    raw_lines = evidence if isinstance(evidence, list) else str(evidence or "").split("\n")
+    evidence_lines = [str(line).strip() for line in raw_lines if str(line).strip()]
+    fields = {k: v for k, v in answer.items() if k in ("text", "answer_start", "answer_entity_type", "evidence_start")}
+    if not evidence_lines:
+        return {"begin": 0, "end": sum(map(len, lines)), "evidence": evidence, **fields}
+    parts, expected = [], 0
+    for i, words in enumerate(evidence_lines):
         start = starts[i] if isinstance(starts, list) and i < len(starts) else starts
-        near = start if isinstance(start, int) and (i == 0 or isinstance(starts, list)) else near + 1
-        found = min((n for n, line in enumerate(lines, 1) if words in line), key=lambda n: abs(n - near), default=None)
-        if found is None:
+        expected = start if isinstance(start, int) and (i == 0 or isinstance(starts, list)) else expected + 1
+        numbers = (number for number, line in enumerate(lines, 1) if words in line)
+        nearest = min(numbers, key=lambda number: abs(number - expected), default=None)
+        if nearest is None:
             return f"has evidence that is not in the note: {words[:40]!r}"
-        near = found
-        begin = sum(len(line) for line in lines[: found - 1]) + lines[found - 1].index(words)
+        expected = nearest
+        begin = sum(len(line) for line in lines[: nearest - 1]) + lines[nearest - 1].index(words)
         parts.append([begin, begin + len(words)])
-    located = {
-        "begin": min(b for b, _ in parts),
-        "end": max(e for _, e in parts),
+    located_answer = {
+        "begin": min(begin for begin, _ in parts),
+        "end": max(end for _, end in parts),
         "evidence": evidence,
-        **kept,
+        **fields,
     }
-    apart = any("".join(lines)[end:begin].strip() for (_, end), (begin, _) in pairwise(parts))
-    return located | {"parts": parts} if apart else located
+    has_gaps = any("".join(lines)[end:begin].strip() for (_, end), (begin, _) in pairwise(parts))
+    return located_answer | {"parts": parts} if has_gaps else located_answer
 
 
 def recognises(name: str, head: str) -> bool:

@@ -1,4 +1,4 @@
-"""WikiSection (Arnold et al. 2019) and the other data sets in TeXoo's JSON: documents with annotated sections."""
+"""The reader of TeXoo's JSON: WikiSection (Arnold et al. 2019) and other documents with annotated sections."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from capr.documents.problem import Problem
 from capr.documents.source import Source
 
 SECTION_KEY = re.compile(r'"section(?:Heading|Label)"\s*:|:\s*"EntityAspectAnnotation"')
-NAMES = {
+NAMES = {  # TeXoo's name of a field: capr's
     "sectionHeading": "heading",
     "sectionLabel": "label",
     "aspect": "aspect",
@@ -24,7 +24,7 @@ NAMES = {
 
 
 def read(source: Source) -> Records:
-    """One document per article: from a list, from the `documents` of a data set, one per line, or one alone."""
+    """Yield one document per article, from a list, the `documents` of a data set, JSON Lines or a single object."""
     for record in records(source, under("documents"), fix="write one complete article per line"):
         if isinstance(record, Problem):
             yield record
@@ -34,7 +34,7 @@ def read(source: Source) -> Records:
 
 def _document(record: Any, number: int, source: Source) -> Records:
     if not isinstance(record, dict) or not isinstance(record.get("text"), str):
-        yield Problem("the record has no text", "take the file as it is published, texts included", record=number)
+        yield Problem("the record has no text", "use the published file, which includes the texts", record=number)
         return
     text = record["text"]
     identifier = str(record["id"]) if record.get("id") not in (None, "") else source.document_id(number)
@@ -44,7 +44,7 @@ def _document(record: Any, number: int, source: Source) -> Records:
         yield Problem(f"the annotations are {type(annotations).__name__}, not a list", fix, record=identifier)
         annotations = []
     if annotations and not text:
-        fix = "put the texts back in: this release carries only the annotations"
+        fix = "add the texts: this release has only the annotations"
         yield Problem("the text is blank but has annotated sections", fix, record=identifier)
         return
     sections = []
@@ -54,8 +54,8 @@ def _document(record: Any, number: int, source: Source) -> Records:
             yield replace(section, record=identifier)
         else:
             sections.append(section)
-    used = ("id", "text", "title", "annotations", "class", "begin", "length")
-    metadata = {key: value for key, value in record.items() if key not in used and value not in (None, "")}
+    mapped = ("id", "text", "title", "annotations", "class", "begin", "length")
+    metadata = {key: value for key, value in record.items() if key not in mapped and value not in (None, "")}
     yield Document(identifier, text, str(record.get("title") or ""), metadata, tuple(sections))
 
 
@@ -67,8 +67,8 @@ def _section(annotation: Any, text: str) -> Annotation | Problem:
         return Problem(f"a section has no usable offsets ({type(error).__name__}: {error})", fix)
     if not 0 <= span.begin <= span.end <= len(text):
         fact = f"the section [{span.begin}, {span.end}) is outside the text of {len(text)} characters"
-        return Problem(fact, "take the text and its annotations from the same release")
-    value = {ours: annotation[theirs] for theirs, ours in NAMES.items() if annotation.get(theirs)}
+        return Problem(fact, "use the text and the annotations of one release")
+    value = {name: annotation[texoo_name] for texoo_name, name in NAMES.items() if annotation.get(texoo_name)}
     return Annotation("section", span, value)
 
 

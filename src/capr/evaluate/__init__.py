@@ -1,1 +1,1 @@
-"""Measures, and the protocols of the papers."""
+"""Evaluation: the protocols of the papers, and the measures of their results."""

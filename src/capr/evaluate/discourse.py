@@ -1,4 +1,4 @@
-"""How a discourse model ranks the candidates of a task: each document is read whole, once."""
+"""Rank the candidates of a task with a discourse model, which reads each whole document once."""
 
 from __future__ import annotations
 
@@ -7,56 +7,62 @@ from collections.abc import Sequence
 import numpy as np
 
 from capr.documents import CaprError, Span
-from capr.evaluate.scorers import Progress, Run
-from capr.evaluate.task import Task
-from capr.index.discourse import Discourse
-from capr.index.onnx import Floats
+from capr.evaluate.task import Progress, Run, Task
+from capr.runtime.discourse import Discourse
+from capr.runtime.onnx import Floats
 
 
 class DiscourseScorer:
-    """A passage's score is the mean of its sentences' (CDV, equation 14)."""
+    """Score a passage by the mean of the scores of its sentences (CDV, equation 14)."""
 
     def __init__(self, model: Discourse) -> None:
         self.model = model
 
     def run(self, task: Task, form: str, progress: Progress) -> Run:
         if form != "tuple":
-            fix = "ask with --queries tuple"
-            raise CaprError(f"a discourse model is asked for an entity and an aspect, not a question. Fix: {fix}.")
+            fix = "use --queries tuple"
+            raise CaprError(f"a discourse model takes an entity and an aspect, not a question. Fix: {fix}.")
         if not task.documents:
             fix = "evaluate it with medquad or wikisection"
             raise CaprError(f"{task.name} has passages without their documents. Fix: {fix}.")
-        total = len(task.documents) + len(task.asked)
-        read = {}
+        total = len(task.documents) + len(task.queries)
+        sentence_vectors = {}
         for number, (id, document) in enumerate(task.documents.items(), 1):
-            read[id] = self.model.sentences(document)
+            sentence_vectors[id] = self.model.sentences(document)
             progress(number, total)
-        vectors = {id: passage_vector(*read[document], span) for id, (document, span) in task.spans.items()}
-        everything = list(task.passages)
-        found: Run = {}
-        for number, asked in enumerate(task.asked, 1):
-            query = self.model.query(asked.entity, asked.aspect)
-            ids = asked.candidates or everything
-            found[asked.id] = {id: float(vectors[id] @ query) for id in ids}
-            progress(len(read) + number, total)
-        return found
+        vectors = {id: passage_vector(*sentence_vectors[document], span) for id, (document, span) in task.spans.items()}
+        all_ids = list(task.passages)
+        run: Run = {}
+        for number, query in enumerate(task.queries, 1):
+            query_vector = self.model.query(query.entity, query.aspect)
+            ids = query.candidates or all_ids
+            run[query.id] = {id: float(vectors[id] @ query_vector) for id in ids}
+            progress(len(sentence_vectors) + number, total)
+        return run
 
 
 def passage_vector(spans: Sequence[Span], vectors: Floats, passage: Span) -> Floats:
-    """The mean of the vectors of a passage's sentences, whose product with a query is the mean of their products."""
+    """Return the mean of the vectors of a passage's sentences.
+
+    Its product with the vector of a query is the mean of the sentences' scores.
+    """
     first, last = inside(spans, passage)
     mean: Floats = vectors[first:last].mean(0) if last > first else np.zeros(vectors.shape[1], np.float32)
     return mean
 
 
 def inside(spans: Sequence[Span], passage: Span) -> tuple[int, int]:
-    """The first sentence of a passage, and the one after its last: those that begin in it, else the one around it.
+    """Return the positions of a passage's first sentence and of the sentence after its last.
+
+    The sentences of a passage begin in it; if none does, its sentence is the first that overlaps it.
 
     >>> inside([Span(0, 5), Span(6, 30), Span(31, 40)], Span(6, 40)), inside([Span(0, 30)], Span(10, 20))
     ((1, 3), (0, 1))
     """
-    places = [place for place, span in enumerate(spans) if passage.begin <= span.begin < passage.end]
-    if places:
-        return places[0], places[-1] + 1
-    around = [place for place, span in enumerate(spans) if span.begin < passage.end and passage.begin < span.end]
-    return (around[0], around[0] + 1) if around else (0, 0)
+    positions = [position for position, span in enumerate(spans) if passage.begin <= span.begin < passage.end]
+    if positions:
+        return positions[0], positions[-1] + 1
+    overlapping = [
+        position for position, span in enumerate(spans) if span.begin < passage.end and passage.begin < span.end
+    ]
+    return (overlapping[0], overlapping[0] + 1) if overlapping else (0, 0)

@@ -1,4 +1,4 @@
-"""What is right about the passage that a run puts first: the entity, the aspect, both or neither.
+"""Tell whether the first passage of each query matches the entity, the aspect, both or neither.
 
 Reference: Arnold et al. (CDV), 2020, figures 5 to 7.
 """
@@ -7,38 +7,39 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from capr.evaluate.scorers import Run, ranked
-from capr.evaluate.task import Task
+from capr.evaluate.scorers import ranked
+from capr.evaluate.task import Run, Task
 
 MATCHES = ("both", "entity", "aspect", "neither")
 
 
 def matches(task: Task, run: Run) -> dict[str, str]:
-    """Of each query, what the first passage matches.
+    """Return what the first passage matches, by query.
 
-    A passage is on the entities and aspects for which it answers; on an entity also if its document is.
+    A passage matches the entities and aspects of the queries that it answers. It also matches every entity of its
+    document.
     """
-    entities: dict[str, set[str]] = {}  # by passage, and by document
+    entities: dict[str, set[str]] = {}  # by passage and by document
     aspects: dict[str, set[str]] = {}
-    for asked in task.asked:
-        for id in asked.relevant:
-            aspects.setdefault(id, set()).add(asked.aspect)
-            for place in (id, *task.spans.get(id, ())[:1]):
-                entities.setdefault(place, set()).add(asked.entity)
-    found = {}
-    for asked in task.asked:
-        first = next(iter(ranked(run.get(asked.id, {}), task.places)), None)
-        answers = first in asked.relevant
-        places = [] if first is None else [first, *task.spans.get(first, ())[:1]]
-        entity = answers or any(asked.entity in entities.get(str(place), ()) for place in places)
-        aspect = answers or (first is not None and asked.aspect in aspects.get(first, ()))
-        found[asked.id] = {(True, True): "both", (True, False): "entity", (False, True): "aspect"}.get(
+    for query in task.queries:
+        for id in query.relevant:
+            aspects.setdefault(id, set()).add(query.aspect)
+            for key in (id, *task.spans.get(id, ())[:1]):
+                entities.setdefault(key, set()).add(query.entity)
+    matches_by_query = {}
+    for query in task.queries:
+        first_id = next(iter(ranked(run.get(query.id, {}), task.positions)), None)
+        is_relevant = first_id in query.relevant
+        keys = [] if first_id is None else [first_id, *task.spans.get(first_id, ())[:1]]
+        entity = is_relevant or any(query.entity in entities.get(str(key), ()) for key in keys)
+        aspect = is_relevant or (first_id is not None and query.aspect in aspects.get(first_id, ()))
+        matches_by_query[query.id] = {(True, True): "both", (True, False): "entity", (False, True): "aspect"}.get(
             (entity, aspect), "neither"
         )
-    return found
+    return matches_by_query
 
 
-def shares(found: Mapping[str, str]) -> dict[str, float]:
-    """How often each is the case."""
-    total = max(1, len(found))
-    return {match: sum(value == match for value in found.values()) / total for match in MATCHES}
+def shares(matches_by_query: Mapping[str, str]) -> dict[str, float]:
+    """Return the share of queries with each match."""
+    total = max(1, len(matches_by_query))
+    return {match: sum(value == match for value in matches_by_query.values()) / total for match in MATCHES}

@@ -9,84 +9,102 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from capr.documents import CaprError, Document, Span, read
-from capr.documents.outline import joined
-from capr.evaluate.task import Asked, Task, candidates
-from capr.evaluate.terms import Terms
+from capr.documents.outline import join_parts
+from capr.evaluate.protocol import Listed, ReadDocuments
+from capr.evaluate.task import Task, TaskQuery, candidates
+from capr.evaluate.term_baselines import Terms
 from capr.segment import opening
 
-SHORTEST = 10  # characters of a candidate
+SHORTEST = 10  # minimum characters of a candidate
 SOURCES = "MedQuAD_test_sources.tsv"
 ANNOTATIONS = "MedQuAD_test_annotations.json"
 
 
+@dataclass(frozen=True, kw_only=True)
+class MedQuad(Listed):
+    """MedQuAD's test by the protocol of CDV and CAPR: 3,293 queries, at most 64 candidates each.
+
+    --data is a folder with medquad (the XML files) and cdv (the annotations).
+
+    Example: capr evaluate medquad --data data --model bm25
+    """
+
+    whole: ClassVar[bool] = True
+
+    def task(self, read: ReadDocuments) -> Task:
+        return load(self.data)
+
+
 def load(data: Path) -> Task:
-    """The test, from a folder that has `medquad` (the XML files) and `cdv` (the annotations)."""
+    """Load the test from a folder that has `medquad` (the XML files) and `cdv` (the annotations)."""
     cdv = data / "cdv"
-    for needed in (cdv / SOURCES, cdv / ANNOTATIONS, data / "medquad"):
-        if not needed.exists():
+    for path in (cdv / SOURCES, cdv / ANNOTATIONS, data / "medquad"):
+        if not path.exists():
             fix = "name with --data the folder that holds medquad (its XML files) and cdv (the annotations)"
-            raise CaprError(f"there is no {needed}. Fix: {fix}.")
+            raise CaprError(f"there is no {path}. Fix: {fix}.")
     files = [data / "medquad" / path for path in test_files(cdv / SOURCES)]
     documents = {document.id: document for document in layout(read(files, format="medquad"))}
     annotated = json.loads((cdv / ANNOTATIONS).read_text("utf-8"))
-    passages, openings, document_of, source, spans = {}, {}, {}, {}, {}
+    passages, openings, document_of, source_of, spans = {}, {}, {}, {}, {}
     for record in annotated["documents"]:
         text = documents[record["id"]].text if record["id"] in documents else ""
         if len(text) != record["length"]:
-            fix = "take MedQuAD as it was published"
+            fix = "use MedQuAD as published"
             raise CaprError(f"{record['id']} is not the document that was annotated (its length differs). Fix: {fix}.")
         for passage in record["annotations"]:
             id = passage["id"]
             passages[id] = text[passage["begin"] : passage["begin"] + passage["length"]]
             openings[id] = opening(text, passage["begin"])
-            document_of[id], source[id] = record["id"], record["type"].split("_")[0]
+            document_of[id], source_of[id] = record["id"], record["type"].split("_")[0]
             spans[id] = record["id"], Span(passage["begin"], passage["begin"] + passage["length"])
     passages = {id: text for id, text in passages.items() if len(text) >= SHORTEST}
-    members: dict[str, list[str]] = {}
+    ids_by_document: dict[str, list[str]] = {}
     for id in passages:
-        members.setdefault(document_of[id], []).append(id)
+        ids_by_document.setdefault(document_of[id], []).append(id)
     index = Terms(passages)
-    asked = []
+    queries = []
     for number, record in enumerate(annotated["queries"], 1):
-        (about,) = record["annotations"]
+        (pair,) = record["annotations"]
         relevant = [result["id"] for result in record["results"]]
-        found = index.best(re.sub("[/:-]", " ", f"{about['entity']} {about['aspectHeading']}"), 64)
-        groups = {"aspect": about["aspect"], "source": source[relevant[0]]}
-        listed = candidates(relevant, found, members, document_of)
-        asked.append(
-            Asked(
+        best_ids = index.best(re.sub("[/:-]", " ", f"{pair['entity']} {pair['aspectHeading']}"), 64)
+        groups = {"aspect": pair["aspect"], "source": source_of[relevant[0]]}
+        candidate_ids = candidates(relevant, best_ids, ids_by_document, document_of)
+        queries.append(
+            TaskQuery(
                 str(number),
-                about["entity"],
-                about["aspectHeading"],
+                pair["entity"],
+                pair["aspectHeading"],
                 record["text"],
                 frozenset(relevant),
-                listed,
+                candidate_ids,
                 groups,
             )
         )
-    return Task("medquad", passages, asked, openings, documents, spans)
+    return Task("medquad", passages, queries, openings, documents, spans)
 
 
 def test_files(sources: Path) -> list[str]:
-    """The paths of the test documents under MedQuAD's folder."""
+    """Read the paths of the test documents in MedQuAD's folder."""
     lines = sources.read_text("utf-8").splitlines()
     return [re.sub(r"^.*MedQuAD-master/", "", line.split("\t")[0]) for line in lines if line.strip()]
 
 
 def layout(documents: Iterable[Document]) -> Iterator[Document]:
-    """MedQuAD documents as CDV evaluates on them (its annotations fit this text to the character).
+    """Yield MedQuAD documents with the text that CDV's annotations refer to, exact to the character.
 
-    Only disorders with an answer; each answer stripped, " - " begun on a new line, ended by one line break; answers
-    follow each other without anything between.
+    These are the disorders with an answer. The text joins the stripped answers: each ends with one line break, and
+    every " - " in it begins a new line.
     """
     for document in documents:
         sections = document.annotated("section")
         if document.metadata.get("semantic_group") != "Disorders" or not sections:
             continue
         passages = [(document[s.span].strip().replace(" - ", "\n- ") + "\n", dict(s.value)) for s in sections]
-        text, annotations = joined(passages, "")
-        identifier = f"{document.metadata['source']}_{document.metadata['number']}"
-        yield Document(identifier, text, document.title, document.metadata, annotations)
+        text, annotations = join_parts(passages, "")
+        id = f"{document.metadata['source']}_{document.metadata['number']}"
+        yield Document(id, text, document.title, document.metadata, annotations)

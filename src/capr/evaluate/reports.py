@@ -1,9 +1,9 @@
-"""Answers in reports: find the paragraph, read the answer, or say that there is none.
+"""Measure how a reader answers questions about whole reports, and whether it knows when a report has no answer.
 
-Reference: Lanz and Pecina, Paragraph Retrieval for Enhanced Question Answering in Clinical Documents, 2024. Its three
-tasks: paragraph retrieval (is a paragraph that answers among the first k?), Oracle-QA (the answer from the most
-confident of the paragraphs that answer) and PR-QA (the answer from the most confident of all). Exact match and F1 count
-all answers of the whole report.
+Reference: Lanz and Pecina, Paragraph Retrieval for Enhanced Question Answering in Clinical Documents, 2024. The paper
+has three tasks: paragraph retrieval (do the first k paragraphs include a gold one?), Oracle-QA (the answer from the
+most confident gold paragraph) and PR-QA (the answer from the most confident paragraph of all). Exact match and F1
+compare with all gold answers of the report.
 """
 
 from __future__ import annotations
@@ -14,28 +14,31 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from capr.documents import Span
-from capr.evaluate.answers import calibration_error, exact_match, f1
-from capr.search.reader import AnswerReader, Reading
-from capr.segment.paragraphs import Paragraphs, holding
-from capr.supervise.reports import Asked, Report
+from capr.measures.answers import calibration_error, exact_match, f1
+from capr.runtime.reader import AnswerReader, ReadAnswer
+from capr.segment.paragraphs import Paragraphs, paragraph_index
+from capr.supervise.reports import Report, ReportQuestion
 
 RANKS = (1, 2, 3)
-RIGHT = 0.5  # an answer of at least that F1 counts as right, where right and wrong are all there is
+RIGHT = 0.5  # minimum F1 of a right answer, for measures that know only right and wrong
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a question.
+    """The result of one question.
 
     Attributes:
-        report, question: their ids.
-        answerable: whether the report answers it.
-        rank: of the first paragraph that answers, from 1; 0 if none does.
-        span: of the report's text, the answer of PR-QA; None if no paragraph has words.
-        answer: its words.
-        confidence: in it.
-        exact, f1: of that answer; 0 if there is none to be found.
-        oracle_exact, oracle_f1: of the answer in the most confident paragraph that answers.
+        report: the id of the report.
+        question: the id of the question.
+        answerable: whether the report answers the question.
+        rank: the rank of the first gold paragraph, from 1; 0 if there is none.
+        span: the span of the PR-QA answer in the report's text; None if no paragraph has words.
+        answer: the words of the PR-QA answer.
+        confidence: the confidence of the PR-QA answer.
+        exact: the exact match of the PR-QA answer; 0 for an unanswerable question.
+        f1: the F1 of the PR-QA answer; 0 for an unanswerable question.
+        oracle_exact: the exact match of the Oracle-QA answer.
+        oracle_f1: the F1 of the Oracle-QA answer.
     """
 
     report: str
@@ -52,11 +55,11 @@ class Outcome:
 
     @property
     def right(self) -> bool:
-        """Whether the answer is right, more or less; none is where the report does not answer."""
+        """Whether the question is answerable and the F1 of the answer is at least `RIGHT`."""
         return self.answerable and self.f1 >= RIGHT
 
     def as_json(self) -> dict[str, Any]:
-        """A plain dictionary."""
+        """Return the fields as a dictionary for JSON."""
         return {
             "report": self.report,
             "question": self.question,
@@ -77,15 +80,15 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Measured:
-    """A reader measured on reports cut in one way.
+    """The outcomes of a reader on reports that are cut in one way.
 
     Attributes:
-        reader: its name.
-        cut: `passage`, `heading`, `uniform` or `whole`.
-        wanted: the length of paragraphs that was asked for, in characters; 0 for none.
-        length: their length on average.
-        threshold: the confidence below which there is no answer.
-        outcomes: of every question.
+        reader: the name of the reader.
+        cut: the way to cut paragraphs: `passage`, `heading`, `uniform` or `whole`.
+        wanted: the target length of paragraphs in characters; 0 for none.
+        length: the mean length of the paragraphs in characters.
+        threshold: the minimum confidence of an answer.
+        outcomes: the outcomes of all questions.
     """
 
     reader: str
@@ -97,35 +100,35 @@ class Measured:
 
     @property
     def measures(self) -> dict[str, float]:
-        """By name, from 0 to 1.
+        """The measures by name, from 0 to 1.
 
-        `answered` is the share of answerable questions with an answer of enough confidence, `refused` the share of
-        unanswerable ones without; each is there only where there are such questions. `ECE` is the expected calibration
-        error.
+        `answered` is the share of answerable questions with a confident answer, `refused` the share of unanswerable
+        questions without one. Without answerable or unanswerable questions, their measures are missing. `ECE` is the
+        expected calibration error.
         """
         answerable = [outcome for outcome in self.outcomes if outcome.answerable]
         unanswerable = [outcome for outcome in self.outcomes if not outcome.answerable]
-        found: dict[str, float] = {}
+        measures: dict[str, float] = {}
         if answerable:
-            found |= {f"P@{k}": _mean(0 < one.rank <= k for one in answerable) for k in RANKS}
-            found |= {
-                "Oracle-QA EM": _mean(one.oracle_exact for one in answerable),
-                "Oracle-QA F1": _mean(one.oracle_f1 for one in answerable),
-                "PR-QA EM": _mean(one.exact for one in answerable),
-                "PR-QA F1": _mean(one.f1 for one in answerable),
-                "answered": _mean(one.confidence >= self.threshold for one in answerable),
+            measures |= {f"P@{k}": _mean(0 < outcome.rank <= k for outcome in answerable) for k in RANKS}
+            measures |= {
+                "Oracle-QA EM": _mean(outcome.oracle_exact for outcome in answerable),
+                "Oracle-QA F1": _mean(outcome.oracle_f1 for outcome in answerable),
+                "PR-QA EM": _mean(outcome.exact for outcome in answerable),
+                "PR-QA F1": _mean(outcome.f1 for outcome in answerable),
+                "answered": _mean(outcome.confidence >= self.threshold for outcome in answerable),
             }
         if unanswerable:
-            found["refused"] = _mean(one.confidence < self.threshold for one in unanswerable)
-        return found | {"ECE": calibration_error(self.confidences)}
+            measures["refused"] = _mean(outcome.confidence < self.threshold for outcome in unanswerable)
+        return measures | {"ECE": calibration_error(self.confidences)}
 
     @property
     def confidences(self) -> list[tuple[float, bool]]:
-        """Of every answer its confidence, and whether it is right."""
+        """The confidence of every answer, and whether the answer is right."""
         return [(outcome.confidence, outcome.right) for outcome in self.outcomes]
 
     def as_json(self) -> dict[str, Any]:
-        """A plain dictionary."""
+        """Return the fields as a dictionary for JSON."""
         count = sum(outcome.answerable for outcome in self.outcomes)
         return {
             "model": self.reader,
@@ -145,65 +148,71 @@ def measure(
     wanted: int = 0,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Measured:
-    """Asks every question of every report.
+    """Measure a reader on every question of every report.
 
-    Paragraphs are cut as in the paper: knowing the answers, so that none is cut in two.
+    As in the paper, paragraphs are cut with knowledge of the answers, so that no border cuts an answer in two.
 
     Args:
-        reader: of answers.
-        reports: with questions.
-        paragraphs: the way to cut them.
-        wanted: the length of paragraphs, to be remembered with the result.
-        progress: called with how many questions are done, and how many there are.
+        reader: the reader to measure.
+        reports: the reports with questions.
+        paragraphs: the way to cut paragraphs.
+        wanted: the target length of paragraphs, which the result records.
+        progress: a function that takes the number of questions done, and of all questions.
     """
     total = sum(len(report.questions) for report in reports)
     outcomes: list[Outcome] = []
     lengths: list[int] = []
     for report in reports:
-        cut = paragraphs(report.document, [span for asked in report.questions for span in asked.answers])
+        cut = paragraphs(report.document, [span for question in report.questions for span in question.answers])
         lengths += [span.end - span.begin for span in cut]
         texts = [report.document[span] for span in cut]
-        for asked in report.questions:
-            read = reader.read(asked.text, texts) if texts else []
-            outcomes.append(_outcome(report, asked, cut, [one[0] if one else None for one in read]))
+        for question in report.questions:
+            best_answers = reader.read(question.text, texts) if texts else []
+            outcomes.append(
+                _outcome(report, question, cut, [answers[0] if answers else None for answers in best_answers])
+            )
             progress(len(outcomes), total)
     return Measured(reader.name, paragraphs.cut, wanted, _mean(lengths), reader.threshold, outcomes)
 
 
-def _outcome(report: Report, asked: Asked, cut: Sequence[Span], readings: Sequence[Reading | None]) -> Outcome:
-    """What the best reading of each paragraph comes to; paragraphs of the same confidence stay in order."""
-    order = sorted(range(len(cut)), key=lambda i: (-_confidence(readings[i]), i))
-    gold = {holding(cut, span) for span in asked.answers}
-    answers = [report.document[span] for span in asked.answers]
-    first, best = (next((i for i in order if i in among), None) for among in (range(len(cut)), gold))
-    span, oracle = (_place(cut, readings, i) for i in (first, best))
-    words, oracle_words = (report.document[one] if one else "" for one in (span, oracle))
+def _outcome(
+    report: Report, question: ReportQuestion, cut: Sequence[Span], answers: Sequence[ReadAnswer | None]
+) -> Outcome:
+    """Return the outcome of the best answer of each paragraph; paragraphs of the same confidence keep their order."""
+    order = sorted(range(len(cut)), key=lambda i: (-_confidence(answers[i]), i))
+    gold_paragraphs = {paragraph_index(cut, span) for span in question.answers}
+    gold_answers = [report.document[span] for span in question.answers]
+    first_paragraph, best_gold = (
+        next((i for i in order if i in choices), None) for choices in (range(len(cut)), gold_paragraphs)
+    )
+    span, oracle_span = (_answer_span(cut, answers, i) for i in (first_paragraph, best_gold))
+    answer, oracle_answer = (report.document[answer_span] if answer_span else "" for answer_span in (span, oracle_span))
     return Outcome(
         report=report.document.id,
-        question=asked.id,
-        answerable=bool(asked.answers),
-        rank=order.index(best) + 1 if best is not None else 0,
+        question=question.id,
+        answerable=bool(question.answers),
+        rank=order.index(best_gold) + 1 if best_gold is not None else 0,
         span=span,
-        answer=words,
-        confidence=max(0.0, _confidence(readings[first]) if first is not None else 0.0),
-        exact=exact_match(words, answers),
-        f1=f1(words, answers),
-        oracle_exact=exact_match(oracle_words, answers),
-        oracle_f1=f1(oracle_words, answers),
+        answer=answer,
+        confidence=max(0.0, _confidence(answers[first_paragraph]) if first_paragraph is not None else 0.0),
+        exact=exact_match(answer, gold_answers),
+        f1=f1(answer, gold_answers),
+        oracle_exact=exact_match(oracle_answer, gold_answers),
+        oracle_f1=f1(oracle_answer, gold_answers),
     )
 
 
-def _confidence(reading: Reading | None) -> float:
-    return -math.inf if reading is None else reading.confidence
+def _confidence(answer: ReadAnswer | None) -> float:
+    return -math.inf if answer is None else answer.confidence
 
 
-def _place(cut: Sequence[Span], readings: Sequence[Reading | None], number: int | None) -> Span | None:
-    """Where in the report a paragraph's reading stands."""
-    reading = readings[number] if number is not None else None
-    if number is None or reading is None:
+def _answer_span(cut: Sequence[Span], answers: Sequence[ReadAnswer | None], paragraph: int | None) -> Span | None:
+    """Return the span of a paragraph's answer in the text of the report."""
+    answer = answers[paragraph] if paragraph is not None else None
+    if paragraph is None or answer is None:
         return None
-    begin = cut[number].begin
-    return Span(begin + reading.span.begin, begin + reading.span.end)
+    begin = cut[paragraph].begin
+    return Span(begin + answer.span.begin, begin + answer.span.end)
 
 
 def over_lengths(
@@ -214,48 +223,54 @@ def over_lengths(
     counted: Sequence[Report] = (),
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> list[Measured]:
-    """The paper's figures 2 and 6: every reader, both ways of cutting, a range of lengths.
+    """Measure every reader with every way to cut and every length, as in figures 2 and 6 of the paper.
 
     Args:
-        readers: such as one recipe trained with several seeds.
-        reports: with questions.
-        lengths: of paragraphs, on average, in characters.
-        cuts: ways of cutting.
-        counted: whose headings are counted to find the threshold of each length; the reports themselves if empty.
-        progress: called with how many questions are done, and how many there are.
+        readers: the readers, such as one family trained with several seeds.
+        reports: the reports with questions.
+        lengths: the mean lengths of paragraphs in characters.
+        cuts: the ways to cut.
+        counted: the reports whose heading counts give the threshold for each length; if empty, `reports`.
+        progress: a function that takes the number of questions done, and of all questions.
     """
     documents = [report.document for report in counted or reports]
-    ways = [(Paragraphs.of_length(cut, length, documents), length) for cut in cuts for length in lengths]
-    asked = sum(len(report.questions) for report in reports)
-    total = asked * len(ways) * len(readers)
-    found: list[Measured] = []
+    settings = [(Paragraphs.of_length(cut, length, documents), length) for cut in cuts for length in lengths]
+    question_count = sum(len(report.questions) for report in reports)
+    total = question_count * len(settings) * len(readers)
+    results: list[Measured] = []
     for reader in readers:
-        for way, length in ways:
-            before = asked * len(found)
-            found.append(measure(reader, reports, way, length, lambda done, _, b=before: progress(b + done, total)))  # type: ignore[misc]
-    return found
+        for paragraphs, length in settings:
+
+            def tell(done: int, _: int, before: int = question_count * len(results)) -> None:
+                progress(before + done, total)
+
+            results.append(measure(reader, reports, paragraphs, length, tell))
+    return results
 
 
 def limited(reports: Iterable[Report], questions: int) -> list[Report]:
-    """The first reports with so many questions in all; 0 for all."""
-    found: list[Report] = []
-    left = questions or math.inf
+    """Return the first reports, with at most this number of questions in all; 0 for all."""
+    first_reports: list[Report] = []
+    remaining = questions or math.inf
     for report in reports:
-        if left > 0 and report.questions:
-            kept = report.questions[: int(min(left, len(report.questions)))]
-            found.append(replace(report, questions=kept))
-            left -= len(kept)
-    return found
+        if remaining > 0 and report.questions:
+            first_questions = report.questions[: int(min(remaining, len(report.questions)))]
+            first_reports.append(replace(report, questions=first_questions))
+            remaining -= len(first_questions)
+    return first_reports
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Readers of one recipe, such as several seeds, measured on reports cut in one way.
+    """The measures of several readers, such as one family with several seeds, on reports that are cut in one way.
 
     Attributes:
-        cut, length: as those of `Measured`.
-        readers: their names.
-        mean, lowest, highest: of each measure.
+        cut: the way to cut paragraphs, as in `Measured`.
+        length: the mean length of the paragraphs in characters.
+        readers: the names of the readers.
+        mean: the mean of each measure.
+        lowest: the lowest value of each measure.
+        highest: the highest value of each measure.
     """
 
     cut: str
@@ -266,28 +281,28 @@ class Spread:
     highest: Mapping[str, float]
 
     def as_json(self) -> dict[str, Any]:
-        """A plain dictionary."""
+        """Return the fields as a dictionary for JSON."""
         measures = {"mean": self.mean, "lowest": self.lowest, "highest": self.highest}
         return {"models": list(self.readers), "cut": self.cut, "length": self.length, **measures}
 
 
 def spreads(measured: Iterable[Measured]) -> list[Spread]:
-    """What readers have in common, for each way of cutting by length."""
+    """Return the spread of the readers' measures, for each way to cut and target length."""
     groups: dict[tuple[str, int], list[Measured]] = {}
-    for one in measured:
-        groups.setdefault((one.cut, one.wanted), []).append(one)
-    found = []
+    for result in measured:
+        groups.setdefault((result.cut, result.wanted), []).append(result)
+    summaries = []
     for (cut, _), group in groups.items():
-        each = [one.measures for one in group]
-        values = {name: [measures[name] for measures in each] for name in each[0]}
+        measures = [result.measures for result in group]
+        values = {name: [by_name[name] for by_name in measures] for name in measures[0]}
         mean, lowest, highest = (
-            {name: of(some) for name, some in values.items()} for of in (_mean, min, max)
-        )  # fmt: skip
-        readers = tuple(one.reader for one in group)
-        found.append(Spread(cut, group[0].length, readers, mean, lowest, highest))
-    return sorted(found, key=lambda one: (one.cut, one.length))
+            {name: aggregate(numbers) for name, numbers in values.items()} for aggregate in (_mean, min, max)
+        )
+        readers = tuple(result.reader for result in group)
+        summaries.append(Spread(cut, group[0].length, readers, mean, lowest, highest))
+    return sorted(summaries, key=lambda spread: (spread.cut, spread.length))
 
 
 def _mean(values: Iterable[float]) -> float:
-    listed = [float(value) for value in values]
-    return sum(listed) / len(listed) if listed else 0.0
+    numbers = [float(value) for value in values]
+    return sum(numbers) / len(numbers) if numbers else 0.0

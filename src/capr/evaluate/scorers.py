@@ -1,55 +1,60 @@
-"""Models and baselines behind one interface: how each ranks the candidates of a task.
+"""Rank the candidates of a task with models and baselines, behind one interface.
 
-A model is named by `bm25`, `tfidf`, `encoder` and `ranker` (those that ship), the folder of a model, or the ranking
-that one gave elsewhere (FILE.run); `a+b` fuses their rankings as a library does, and with `a>b` the ranker `b` reads
-the best of `a` to put them in order, as in a library.
+The name of a model is `bm25`, `tfidf`, `encoder` or `ranker` (the built-in models), the folder of a model, or a run
+file (FILE.run). `a+b` fuses the rankings of `a` and `b`. In `a>b`, `b` re-ranks the best passages of `a`: a ranker, or
+an encoder with late interaction. Both are done as in a library, so that `bm25+late>late>ranker` is a whole search.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from capr.documents import CaprError
-from capr.evaluate.task import Asked, Task
-from capr.evaluate.terms import Terms
-from capr.index import Found, OnnxEncoder
-from capr.index.discourse import is_discourse, load_discourse
+from capr.evaluate.discourse import DiscourseScorer
+from capr.evaluate.task import Progress, Run, Task, TaskQuery, sentence_id
+from capr.evaluate.term_baselines import Terms
+from capr.index.records import PassageKey, PassageMatch
+from capr.runtime.encoder import OnnxEncoder
+from capr.runtime.inputs import Candidate
+from capr.runtime.kinds import kind_of
+from capr.runtime.late import maxsim
+from capr.runtime.ranker import Keeper, Ranker, rank
+from capr.runtime.shipped import shipped
 from capr.search.fusion import DEFAULT, FUSIONS, reranked
-from capr.search.models import load_model, shipped
-from capr.search.passages import RERANKED
-from capr.search.rerank import OnnxPoly, Ranker
+from capr.search.reranking import COMPARED, RERANKED, RERANKED_AFTER_LATE
 
-Run = dict[str, dict[str, float]]  # by query, by passage
-Progress = Callable[[int, int], None]  # how many queries of how many
-TOP = 64  # passages of BM25's list over everything
+TOP = 64  # passages of a ranking of all passages
+BASELINES = ("bm25", "bm25-top", "tfidf", "tfidf-top")
+BUILT_IN = ("encoder", "ranker")
 
 
 class Scorer(Protocol):
-    """Ranks candidates."""
+    """Scores the candidates of every query."""
 
     def run(self, task: Task, form: str, progress: Progress) -> Run:
-        """The score of every candidate of every query, the higher the better."""
+        """Return the score of every candidate of every query; higher is better."""
 
 
 class Reranker(Protocol):
-    """Ranks some of the candidates."""
+    """Scores chosen candidates of every query."""
 
-    def of(self, task: Task, form: str, candidates: Mapping[str, Sequence[str]], progress: Progress) -> Run:
-        """The scores of the candidates that are given for each query; those of which it knows nothing are left out."""
+    def rerank(self, task: Task, form: str, candidates: Mapping[str, Sequence[str]], progress: Progress) -> Run:
+        """Return the scores of the given candidates of each query, without the candidates that it does not know."""
 
 
 class TermScorer:
-    """BM25 or TF-IDF, with the statistics of all passages.
+    """Scores with BM25 or TF-IDF, with the statistics of all passages.
 
     Args:
-        weighting: `bm25` or `tfidf`.
-        top: keeps only candidates that are among the best 64 of all passages, which is how the figures that CAPR gives
-            for MIMIC seem to have come about.
+        weighting: the weighting, `bm25` or `tfidf`.
+        top: whether to drop candidates outside the best 64 of all passages. CAPR's figures for MIMIC seem to be
+            measured this way.
     """
 
     def __init__(self, weighting: str, top: bool = False) -> None:
@@ -57,78 +62,127 @@ class TermScorer:
 
     def run(self, task: Task, form: str, progress: Progress) -> Run:
         index = Terms(task.passages, self.weighting)
-        places = {id: place for place, id in enumerate(index.ids)}
-        found: Run = {}
-        for number, asked in enumerate(task.asked, 1):
-            words = term_query(asked, form)
+        positions = {id: position for position, id in enumerate(index.ids)}
+        run: Run = {}
+        for number, query in enumerate(task.queries, 1):
+            words = term_query(query, form)
             scores = index.scores(words)
-            kept = set(index.best(words, TOP)) if self.top else None
-            found[asked.id] = {
-                id: float(scores[places[id]]) for id in asked.candidates or index.ids if kept is None or id in kept
+            top_ids = set(index.best(words, TOP)) if self.top else None
+            run[query.id] = {
+                id: float(scores[positions[id]])
+                for id in query.candidates or index.ids
+                if top_ids is None or id in top_ids
             }
-            progress(number, len(task.asked))
-        return found
+            progress(number, len(task.queries))
+        return run
 
 
-def term_query(asked: Asked, form: str) -> str:
-    """What CDV asks Lucene for: entity and heading, or the question."""
-    words = asked.question if form == "question" and asked.question else f"{asked.entity} {asked.aspect}"
-    return re.sub("[/:-]", " ", words.strip() or asked.question)
+def term_query(query: TaskQuery, form: str) -> str:
+    """Return the words that CDV searches with Lucene: entity and heading, or the question."""
+    words = query.question if form == "question" and query.question else f"{query.entity} {query.aspect}"
+    return re.sub("[/:-]", " ", words.strip() or query.question)
 
 
 class EncoderScorer:
-    """A bi-encoder: each passage is encoded once."""
+    """Scores with a bi-encoder, which encodes each passage once."""
 
     def __init__(self, encoder: OnnxEncoder) -> None:
         self.encoder = encoder
 
     def run(self, task: Task, form: str, progress: Progress) -> Run:
-        wanted = _wanted(task)
-        total = len(wanted) + len(task.asked)
-        parts = []
-        for begin in range(0, len(wanted), 64):
-            parts.append(self.encoder.passages([task.passages[id] for id in wanted[begin : begin + 64]]))
-            progress(min(begin + 64, len(wanted)), total)
-        vectors = np.concatenate(parts)
-        places = {id: place for place, id in enumerate(wanted)}
-        found: Run = {}
-        for number, asked in enumerate(task.asked, 1):
-            scores = vectors @ self.encoder.query(asked.query(form).wording)
-            found[asked.id] = {id: float(scores[places[id]]) for id in asked.candidates or wanted}
-            progress(len(wanted) + number, total)
-        return found
+        ids = _candidate_ids(task)
+        total = len(ids) + len(task.queries)
+        batches = []
+        for begin in range(0, len(ids), 64):
+            batches.append(self.encoder.passages([task.passages[id] for id in ids[begin : begin + 64]]))
+            progress(min(begin + 64, len(ids)), total)
+        vectors = np.concatenate(batches)
+        positions = {id: position for position, id in enumerate(ids)}
+        run: Run = {}
+        for number, query in enumerate(task.queries, 1):
+            scores = vectors @ self.encoder.query(query.query(form).wording)
+            run[query.id] = {id: float(scores[positions[id]]) for id in query.candidates or ids}
+            progress(len(ids) + number, total)
+        return run
+
+
+class LateScorer:
+    """Scores with late interaction, which encodes the word pieces of each passage once."""
+
+    def __init__(self, encoder: OnnxEncoder) -> None:
+        self.encoder = encoder
+
+    def rerank(self, task: Task, form: str, candidates: Mapping[str, Sequence[str]], progress: Progress) -> Run:
+        """Return the scores of the given candidates of each query."""
+        ids = list(dict.fromkeys(id for of_query in candidates.values() for id in of_query))
+        total = len(ids) + len(task.queries)
+        codes: dict[str, bytes] = {}
+        for begin in range(0, len(ids), 64):
+            part = ids[begin : begin + 64]
+            _, part_codes = self.encoder.passages_with_pieces([task.passages[id] for id in part])
+            codes.update(zip(part, part_codes, strict=True))
+            progress(len(codes), total)
+        run: Run = {}
+        for number, query in enumerate(task.queries, 1):
+            _, pieces = self.encoder.query_with_pieces(query.query(form).wording)
+            chosen = candidates[query.id]
+            scores = maxsim(pieces, [codes[id] for id in chosen]).tolist()
+            run[query.id] = dict(zip(chosen, scores, strict=True))
+            progress(len(ids) + number, total)
+        return run
 
 
 class RankerScorer:
-    """A cross-encoder, or a poly-encoder, which keeps the passages that it has read."""
+    """Scores with a ranker; a ranker that reads passages in advance reads each passage once."""
 
     def __init__(self, ranker: Ranker) -> None:
         self.ranker = ranker
 
     def run(self, task: Task, form: str, progress: Progress) -> Run:
-        return self.of(
-            task, form, {asked.id: asked.candidates or tuple(task.passages) for asked in task.asked}, progress
+        return self.rerank(
+            task, form, {query.id: query.candidates or tuple(task.passages) for query in task.queries}, progress
         )
 
-    def of(self, task: Task, form: str, candidates: Mapping[str, Sequence[str]], progress: Progress) -> Run:
-        """The scores of some candidates."""
-        poly = self.ranker if isinstance(self.ranker, OnnxPoly) else None
-        wanted = list(dict.fromkeys(id for some in candidates.values() for id in some)) if poly else []
-        kept = dict(zip(wanted, poly.keep([task.passages[id] for id in wanted]), strict=True)) if poly else {}
-        found: Run = {}
-        for number, asked in enumerate(task.asked, 1):
-            query, ids = asked.query(form).wording, candidates[asked.id]
-            if poly:
-                scores: Sequence[float] = poly.scores_kept(query, [kept[id] for id in ids])
+    def rerank(self, task: Task, form: str, candidates: Mapping[str, Sequence[str]], progress: Progress) -> Run:
+        """Return the scores of the given candidates of each query."""
+        keeper = self.ranker if isinstance(self.ranker, Keeper) else None
+        all_ids = list(dict.fromkeys(id for ids in candidates.values() for id in ids)) if keeper else []
+        texts = [task.passages[id] for id in all_ids]
+        read_passages = dict(zip(all_ids, keeper.keep(texts), strict=True)) if keeper else {}
+        run: Run = {}
+        for number, query in enumerate(task.queries, 1):
+            wording, ids = query.query(form).wording, candidates[query.id]
+            if keeper:
+                scores = keeper.scores_kept(wording, [read_passages[id] for id in ids])
             else:
-                scores = self.ranker.scores(query, [task.passages[id] for id in ids])
-            found[asked.id] = dict(zip(ids, scores, strict=True))
-            progress(number, len(task.asked))
-        return found
+                scores = self.ranker.scores(wording, [task.passages[id] for id in ids])
+            run[query.id] = dict(zip(ids, scores, strict=True))
+            progress(number, len(task.queries))
+        return run
+
+    def sentences(self, task: Task, form: str, progress: Progress) -> Run | None:
+        """Return the scores of the sentences of all candidates, for `Task.of_sentences`.
+
+        The result is None if the ranker scores only passages.
+        """
+        run: Run = {}
+        for number, query in enumerate(task.queries, 1):
+            ids = query.candidates or tuple(task.passages)
+            passages = [Candidate(task.passages[id], task.sentences.get(id, ())) for id in ids]
+            scores = rank(self.ranker, query.query(form).wording, passages).sentences
+            if scores is None:
+                return None
+            run[query.id] = {
+                sentence_id(id, span): score
+                for id, passage, sentence_scores in zip(ids, passages, scores, strict=True)
+                for span, score in zip(passage.sentences, sentence_scores, strict=True)
+            }
+            progress(number, len(task.queries))
+        return run
 
 
 class RunScorer:
-    """A ranking of all candidates that was made elsewhere, such as on a GPU, in TREC's format."""
+    """Reads scores from a run file in TREC's format, which another program may have written, such as on a GPU."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -138,98 +192,149 @@ class RunScorer:
 
         return read_run(self.path, task)
 
-    def of(self, task: Task, form: str, candidates: Mapping[str, Sequence[str]], progress: Progress) -> Run:
-        whole = self.run(task, form, progress)
-        return {query: {id: whole[query][id] for id in ids if id in whole[query]} for query, ids in candidates.items()}
+    def rerank(self, task: Task, form: str, candidates: Mapping[str, Sequence[str]], progress: Progress) -> Run:
+        run = self.run(task, form, progress)
+        return {query: {id: run[query][id] for id in ids if id in run[query]} for query, ids in candidates.items()}
+
+
+class Rankings(NamedTuple):
+    """The rankings of one query.
+
+    Attributes:
+        stages: the name of each stage, as in `capr.search.fusion`, with its ranking.
+        ordered: the final ranking.
+    """
+
+    stages: list[tuple[str, Sequence[PassageMatch]]]
+    ordered: list[PassageMatch]
 
 
 class Fused:
-    """Several rankings as one, as a library joins them: words, and vectors of one or several models."""
+    """Fuses the rankings of several scorers as a library does: words, and the vectors of one or more models."""
 
     def __init__(self, parts: Sequence[Scorer], fusion: str = DEFAULT) -> None:
         self.parts, self.fusion = parts, fusion
         self.stages = ["lexical" if isinstance(part, TermScorer) else "dense" for part in parts]
 
     def run(self, task: Task, form: str, progress: Progress) -> Run:
-        runs = [part.run(task, form, progress) for part in self.parts]
-        ids = list(task.passages)
-        return {
-            asked.id: _scores(self.fused([run[asked.id] for run in runs], task.places), ids) for asked in task.asked
-        }
+        return {id: _scores(rankings.ordered) for id, rankings in self.rankings(task, form, progress).items()}
 
-    def fused(self, parts: Sequence[Mapping[str, float]], places: Mapping[str, int]) -> list[Found]:
-        """What the rankings say of a query's candidates as one."""
-        return FUSIONS[self.fusion]([(n, _ranking(s, places)) for n, s in zip(self.stages, parts, strict=True)])
+    def rankings(self, task: Task, form: str, progress: Progress) -> dict[str, Rankings]:
+        """Return the rankings of every query."""
+        runs = [part.run(task, form, progress) for part in self.parts]
+        positions = task.positions
+        rankings = {}
+        for query in task.queries:
+            stages: list[tuple[str, Sequence[PassageMatch]]] = [
+                (name, _ranking(run[query.id], positions)) for name, run in zip(self.stages, runs, strict=True)
+            ]
+            rankings[query.id] = Rankings(stages, FUSIONS[self.fusion](stages))
+        return rankings
 
 
 class Reranked:
-    """The best of a first stage, read by a ranker and put in the order of all stages together, as a library does."""
+    """Re-ranks the best passages of the stages before, and joins the scores of all stages as a library does."""
 
-    def __init__(self, first: Scorer, ranker: Reranker) -> None:
-        self.first, self.ranker = first, ranker
+    def __init__(self, first: Scorer, reranker: Reranker) -> None:
+        self.first: Fused | Reranked = first if isinstance(first, Fused | Reranked) else Fused([first])
+        self.reranker = reranker
+        self.stage = "late" if isinstance(reranker, LateScorer) else "rerank"
+
+    @property
+    def count(self) -> int:
+        """The number of passages to re-rank, as in a library."""
+        if self.stage == "late":
+            return COMPARED
+        is_after_late = isinstance(self.first, Reranked) and self.first.stage == "late"
+        return RERANKED_AFTER_LATE if is_after_late else RERANKED
 
     def run(self, task: Task, form: str, progress: Progress) -> Run:
-        first = self.first if isinstance(self.first, Fused) else Fused([self.first])
-        runs = [part.run(task, form, progress) for part in first.parts]
-        places, ids = task.places, list(task.passages)
-        orders = {asked.id: first.fused([run[asked.id] for run in runs], places) for asked in task.asked}
-        best = {id: [ids[found.number] for found in order[:RERANKED]] for id, order in orders.items()}
-        read = self.ranker.of(task, form, best, progress)
-        joined: Run = {}
-        for id, order in orders.items():
-            stages = [(name, _ranking(run[id], places)) for name, run in zip(first.stages, runs, strict=True)]
-            joined[id] = _scores(reranked(order, [*stages, ("rerank", _ranking(read[id], places))]), ids)
-        return joined
+        return {id: _scores(rankings.ordered) for id, rankings in self.rankings(task, form, progress).items()}
+
+    def rankings(self, task: Task, form: str, progress: Progress) -> dict[str, Rankings]:
+        """Return the rankings of every query."""
+        first = self.first.rankings(task, form, progress)
+        best = {id: [match.key.document for match in before.ordered[: self.count]] for id, before in first.items()}
+        run = self.reranker.rerank(task, form, best, progress)
+        positions = task.positions
+        rankings = {}
+        for id, before in first.items():
+            stages = [*before.stages, (self.stage, _ranking(run[id], positions))]
+            rankings[id] = Rankings(stages, reranked(before.ordered, stages))
+        return rankings
 
 
-def _ranking(scores: Mapping[str, float], places: Mapping[str, int]) -> list[Found]:
-    """As a stage of a library gives it: passages by number, best first."""
-    return [Found(places[id], scores[id]) for id in ranked(scores, places)]
+def _ranking(scores: Mapping[str, float], positions: Mapping[str, int]) -> list[PassageMatch]:
+    """Return scores as a ranking of a stage of a library, best first; each passage counts as a document."""
+    return [PassageMatch(PassageKey(id, 0), scores[id], positions[id]) for id in ranked(scores, positions)]
 
 
-def _scores(ranking: Sequence[Found], ids: Sequence[str]) -> dict[str, float]:
-    return {ids[found.number]: found.score for found in ranking}
+def _scores(ranking: Sequence[PassageMatch]) -> dict[str, float]:
+    return {match.key.document: match.score for match in ranking}
 
 
-def ranked(scores: Mapping[str, float], places: Mapping[str, int]) -> list[str]:
-    """Passages best first; those with the same score in the order of the task, which knows no answers."""
-    return sorted(scores, key=lambda id: (-scores[id], places[id]))
+def ranked(scores: Mapping[str, float], positions: Mapping[str, int]) -> list[str]:
+    """Return passages best first; ties keep the order of the task, which does not depend on the answers."""
+    return sorted(scores, key=lambda id: (-scores[id], positions[id]))
+
+
+# The scorer for a model, by the role of the model.
+SCORERS: Mapping[str, Callable[[Any], Scorer]] = {
+    "encoder": EncoderScorer,
+    "ranker": RankerScorer,
+    "discourse": DiscourseScorer,
+}
 
 
 def load(name: str, fusion: str = DEFAULT) -> Scorer:
-    """The scorer that a name means, see the top of this file; `fusion` says how `a+b` are joined."""
+    """Return the scorer of a name, see the top of this file; `fusion` is the method that joins `a+b`."""
     if ">" in name:
         first, _, last = name.rpartition(">")
-        ranker = load(last)
-        if not isinstance(ranker, RankerScorer | RunScorer):
-            fix = "name a cross- or poly-encoder after the >"
-            raise CaprError(f"{last} cannot put passages in order. Fix: {fix}.")
-        return Reranked(load(first, fusion), ranker)
+        reranker: Any = load(last)
+        if isinstance(reranker, EncoderScorer) and reranker.encoder.has_pieces:
+            reranker = LateScorer(reranker.encoder)
+        if not isinstance(reranker, LateScorer | RankerScorer | RunScorer):
+            fix = "name a ranker, or an encoder with late interaction, after the >"
+            raise CaprError(f"{last} cannot re-rank passages. Fix: {fix}.")
+        return Reranked(load(first, fusion), reranker)
     if "+" in name:
         return Fused([load(part) for part in name.split("+")], fusion)
-    terms = {"bm25", "tfidf", "bm25-top", "tfidf-top"}
-    if name in terms:
+    if name in BASELINES:
         return TermScorer(name.removesuffix("-top"), name.endswith("-top"))
     if name.endswith(".run"):
         if not Path(name).is_file():
-            raise CaprError(f"there is no {name}. Fix: name a run that capr evaluate --run has written.")
+            raise CaprError(f"there is no {name}. Fix: name a run that capr evaluate --run wrote.")
         return RunScorer(Path(name))
-    ours = {one: shipped(one) for one in ("encoder", "ranker")}
-    folder = ours.get(name, Path(name))
-    if not folder.is_dir():
-        known = [*sorted(terms), *(one for one, place in ours.items() if place.is_dir())]
-        fix = f"use {', '.join(known)}, or the folder of a model"
-        raise CaprError(f"there is no model {name}. Fix: {fix}.")
-    if is_discourse(folder):
-        from capr.evaluate.discourse import DiscourseScorer
-
-        return DiscourseScorer(load_discourse(folder))
-    model = load_model(folder)
-    return EncoderScorer(model) if isinstance(model, OnnxEncoder) else RankerScorer(model)
+    folder = model_folder(name, [*BASELINES, *BUILT_IN])
+    kind = kind_of(folder)
+    if kind.role not in SCORERS:
+        fix = "use capr evaluate reports for a reader, and capr evaluate entities for a tagger"
+        raise CaprError(f"{folder} has a {kind.role}, which does not rank passages. Fix: {fix}.")
+    return SCORERS[kind.role](kind.runner(folder))
 
 
-def _wanted(task: Task) -> list[str]:
-    """The passages that are a candidate of some query."""
-    if any(not asked.candidates for asked in task.asked):
+def model_folder(name: str, names: Sequence[str]) -> Path:
+    """Return the folder of a built-in model, or the folder with this name.
+
+    Args:
+        name: the name of a model, without `+` and `>`.
+        names: the names that are allowed here, for the error.
+
+    Raises:
+        CaprError: there is no such folder.
+    """
+    folder = shipped(name) if name in BUILT_IN else Path(name)
+    if folder.is_dir():
+        return folder
+    usable = [other for other in names if other not in BUILT_IN or shipped(other).is_dir()]
+    nearest = get_close_matches(name.lower(), usable, 1)
+    question = f" Did you mean {nearest[0]}?" if nearest else ""
+    fix = f"use {', '.join(usable)}, or the folder of a model"
+    raise CaprError(f"there is no model {name}.{question} Fix: {fix}.")
+
+
+def _candidate_ids(task: Task) -> list[str]:
+    """Return the ids of the passages that are candidates of at least one query."""
+    if any(not query.candidates for query in task.queries):
         return list(task.passages)
-    return list(dict.fromkeys(id for asked in task.asked for id in asked.candidates))
+    return list(dict.fromkeys(id for query in task.queries for id in query.candidates))

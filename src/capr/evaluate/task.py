@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -12,20 +12,25 @@ from capr.segment import under
 
 CANDIDATES = 64
 FORMS = ("tuple", "question")
+Run = dict[str, dict[str, float]]  # the score of each passage, by query
+Progress = Callable[[int, int], None]  # takes the number of queries done, and of all queries
+OnTask = Callable[["Task"], None]  # takes the task before its queries are ranked
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class TaskQuery:
     """A query of a task.
 
     Attributes:
-        id: by which runs and relevance judgements know it.
-        entity: what is asked about.
-        aspect: what is asked of it, as a heading would say it.
-        question: the same in the words of the source; empty if it has none.
-        relevant: ids of the passages that answer.
-        candidates: ids of the passages to rank; empty for all that there are.
-        groups: by which results are reported apart, such as aspect and source.
+        id: the id of the query in runs and qrels.
+        entity: the entity of the query.
+        aspect: the aspect of the query, worded like a heading.
+        question: the query in the words of the source; empty if the source has none.
+        relevant: the ids of the passages that answer the query.
+        candidates: the ids of the passages to rank; empty for all passages.
+        groups: the groups that results are reported by, such as aspect and source.
+        grades: the grades of relevant passages, from 1; a missing grade is 1.
+        sentences: the sentences that answer, by relevant passage, as spans of the passage's text.
     """
 
     id: str
@@ -35,9 +40,15 @@ class Asked:
     relevant: frozenset[str]
     candidates: tuple[str, ...] = ()
     groups: Mapping[str, str] = field(default_factory=dict)
+    grades: Mapping[str, int] = field(default_factory=dict)
+    sentences: Mapping[str, tuple[Span, ...]] = field(default_factory=dict)
+
+    def grade(self, passage: str) -> int:
+        """Return the grade of a passage; 0 if it is not relevant."""
+        return self.grades.get(passage, 1) if passage in self.relevant else 0
 
     def query(self, form: str) -> Query:
-        """The query as a tuple or as a question; where the source has no question, the tuple is put into words."""
+        """Return the query as a tuple or as a question; a query without a question is always a tuple."""
         if form == "question" and self.question:
             return Query(self.question)
         return Query(entity=self.entity, aspect=self.aspect) if self.entity or self.aspect else Query(self.question)
@@ -45,52 +56,91 @@ class Asked:
 
 @dataclass(frozen=True)
 class Task:
-    """Passages by id, and what is asked of them.
+    """The passages, queries and labels of a protocol.
 
-    `openings` are of the passages' documents, for those that do not begin them. `documents` are these by id, and
-    `spans` tells of each passage its document's id and its place there, for models that read documents whole.
+    Attributes:
+        name: the name of the task in reports.
+        passages: the texts to rank, by passage id.
+        queries: the queries with their candidates and labels.
+        openings: the opening of each passage's document, except for passages that begin their document.
+        documents: the documents by id, for models that read whole documents.
+        spans: the document id and the span of each passage, for models that read whole documents.
+        sentences: the sentences of each passage as spans of its text, for models that also rank sentences.
+        notices: what the user should know about the data.
     """
 
     name: str
     passages: Mapping[str, str]
-    asked: Sequence[Asked]
+    queries: Sequence[TaskQuery]
     openings: Mapping[str, str] = field(default_factory=dict)
     documents: Mapping[str, Document] = field(default_factory=dict)
     spans: Mapping[str, tuple[str, Span]] = field(default_factory=dict)
+    sentences: Mapping[str, tuple[Span, ...]] = field(default_factory=dict)
+    notices: Sequence[str] = ()
 
     def with_openings(self) -> Task:
-        """The same with every passage under the opening of its document, as CDV and a Longformer know it.
+        """Return the task with every passage under the opening of its document; the candidates stay the same.
 
-        Candidates are as they were.
+        CDV and a Longformer see this context, too.
         """
         passages = {id: under(text, self.openings.get(id, "")) for id, text in self.passages.items()}
         return replace(self, name=f"{self.name}, with openings", passages=passages)
 
+    def of_sentences(self) -> Task:
+        """Return a task that ranks the sentences of the candidates; gold sentences are relevant.
+
+        The task leaves out queries without a gold sentence. A sentence's id is its passage's id with the span.
+        """
+        texts = {
+            sentence_id(id, span): span.of(self.passages[id]) for id, spans in self.sentences.items() for span in spans
+        }
+        queries = []
+        for query in self.queries:
+            gold = frozenset(sentence_id(id, span) for id, spans in query.sentences.items() for span in spans)
+            ids = query.candidates or tuple(self.passages)
+            candidates = tuple(sentence_id(id, span) for id in ids for span in self.sentences.get(id, ()))
+            if gold:
+                queries.append(replace(query, relevant=gold, candidates=candidates, grades={}, sentences={}))
+        return Task(f"{self.name}, sentences", texts, queries)
+
     @cached_property
-    def places(self) -> dict[str, int]:
-        """Where each passage stands, which orders those with the same score."""
-        return {id: place for place, id in enumerate(self.passages)}
+    def positions(self) -> dict[str, int]:
+        """The position of each passage, which orders passages with the same score."""
+        return {id: position for position, id in enumerate(self.passages)}
 
     @property
     def entities(self) -> set[str]:
-        """What is asked about, which a model must not have been trained on."""
-        return {asked.entity for asked in self.asked if asked.entity}
+        """The entities of all queries, which must be absent from the training data of a model."""
+        return {query.entity for query in self.queries if query.entity}
+
+
+def sentence_id(passage: str, span: Span) -> str:
+    """Return the id of a sentence of a passage.
+
+    >>> sentence_id("n1:0", Span(5, 9))
+    'n1:0[5:9]'
+    """
+    return f"{passage}[{span.begin}:{span.end}]"
 
 
 def candidates(
-    relevant: Iterable[str], found: Sequence[str], document: Mapping[str, Sequence[str]], of: Mapping[str, str]
+    relevant: Iterable[str],
+    ranking: Sequence[str],
+    members: Mapping[str, Sequence[str]],
+    document_of: Mapping[str, str],
 ) -> tuple[str, ...]:
-    """The candidates of CDV, 64 at most, in its order.
+    """Return the candidates of CDV, at most 64, in its order.
 
-    All that answer; the best that BM25 finds, and every passage of its document; then the rest of BM25's list.
+    These are all relevant passages, then BM25's best passage and every passage of its document, then the rest of BM25's
+    ranking.
 
     Args:
-        relevant: passages that answer.
-        found: BM25's list, best first.
-        document: the passages of each document.
-        of: the document of each passage.
+        relevant: the relevant passages.
+        ranking: BM25's ranking, best first.
+        members: the passages of each document.
+        document_of: the document of each passage.
 
     Reference: Arnold et al. (CDV), and its released code.
     """
-    rest = [*found[:1], *(document[of[found[0]]] if found else ()), *found[1:]]
+    rest = [*ranking[:1], *(members[document_of[ranking[0]]] if ranking else ()), *ranking[1:]]
     return tuple(dict.fromkeys((*relevant, *rest)))[:CANDIDATES]

@@ -1,4 +1,4 @@
-"""Protocols that go through a library, as a user's questions do: BEIR's folders, and the questions that ship.
+"""Protocols that search a library, as a user does: BEIR's folders and the built-in questions.
 
 Reference: Thakur et al., BEIR: A Heterogeneous Benchmark for Zero-shot Evaluation of Retrieval Models, 2021.
 """
@@ -8,27 +8,66 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from capr import samples
 from capr.annotate.query import Query
-from capr.documents import CaprError, Document, read
-from capr.evaluate.scorers import Progress, Run
-from capr.evaluate.task import Asked, Task
+from capr.documents import CaprError, Document, Span, read
+from capr.evaluate.protocol import Searched
+from capr.evaluate.scorers import model_folder
+from capr.evaluate.task import OnTask, Progress, Run, Task, TaskQuery
+from capr.models.family import option
+from capr.runtime.shipped import shipped
 from capr.search import Library
 from capr.search.fusion import DEFAULT
-from capr.search.models import NONE, shipped
-from capr.segment import passages
+from capr.search.models import NONE
+from capr.segment import Passage, passages
 
-DEPTH = 100  # passages or documents that are ranked
-OTHERS = {"tfidf", "bm25-top", "tfidf-top"}  # baselines that a library does not have
+DEPTH = 100  # passages or documents in a ranking
+UNSUPPORTED = {"tfidf", "bm25-top", "tfidf-top"}  # baselines that a library does not have
+
+
+@dataclass(frozen=True, kw_only=True)
+class Beir(Searched):
+    """Any BEIR folder in a library: every query over the whole corpus.
+
+    --data has corpus.jsonl, queries.jsonl and qrels.tsv or qrels/test.tsv.
+
+    Example: capr evaluate beir --data scifact --model bm25+encoder
+    """
+
+    forms: ClassVar[Sequence[str]] = ("question",)
+
+    data: Path = option(help="The data set.", metavar="PATH")
+
+    def ask(
+        self, model: str, form: str, fusion: str, limit: int, progress: Progress, on_task: OnTask
+    ) -> tuple[Task, Run]:
+        return beir(self.data, model, progress, limit=limit, fusion=fusion, on_task=on_task)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Samples(Searched):
+    """The built-in questions, in a library of the samples.
+
+    Example: capr evaluate samples --model bm25
+    """
+
+    forms: ClassVar[Sequence[str]] = ("question", "tuple")
+    limited: ClassVar[bool] = False
+
+    def ask(
+        self, model: str, form: str, fusion: str, limit: int, progress: Progress, on_task: OnTask
+    ) -> tuple[Task, Run]:
+        return shipped_samples(model, form, progress, fusion, on_task)
 
 
 @dataclass(frozen=True)
 class Setting:
-    """How a library is to search: what a model's name means here.
+    """The mode and the models of a library, from the name of a model.
 
     >>> Setting.of("bm25").mode, Setting.of("out/bi").mode, Setting.of("bm25+out/bi>out/cross").ranker
     ('lexical', 'dense', 'out/cross')
@@ -40,19 +79,26 @@ class Setting:
 
     @classmethod
     def of(cls, name: str) -> Setting:
-        """`bm25`, an encoder, both with `+`, and a ranker after `>`."""
-        first, arrow, ranker = name.partition(">")
-        parts = first.split("+")
+        """Parse a name: `bm25`, an encoder, or both with `+`, and optionally a ranker after `>`."""
+        first_stage, arrow, ranker = name.partition(">")
+        parts = first_stage.split("+")
         encoders = [_folder(part) for part in parts if part != "bm25"]
-        whole = all(parts) and bool(ranker) == bool(arrow) and ">" not in ranker
-        if not whole or len(encoders) > 1 or len(parts) > 1 + len(encoders) or set(parts) & OTHERS:
+        is_valid = all(parts) and bool(ranker) == bool(arrow) and ">" not in ranker
+        if not is_valid or len(encoders) > 1 or len(parts) > 1 + len(encoders) or set(parts) & UNSUPPORTED:
             fix = "name bm25, an encoder, or bm25+encoder, and a ranker after >"
             raise CaprError(f"a library cannot search with {name}. Fix: {fix}.")
         mode = "lexical" if not encoders else "hybrid" if "bm25" in parts else "dense"
         return cls(mode, encoders[0] if encoders else NONE, _folder(ranker) if ranker else NONE)
 
+    def check(self) -> Setting:
+        """Return the setting; raise CaprError if the folder of a model is missing."""
+        for model, names in ((self.encoder, ("bm25", "encoder")), (self.ranker, ("ranker",))):
+            if model != NONE:
+                model_folder(model, names)
+        return self
+
     def library(self, path: Path) -> Library:
-        """A library at that path that searches so."""
+        """Open a library with these models."""
         return Library(path, encoder=self.encoder, ranker=self.ranker)
 
 
@@ -61,113 +107,162 @@ def _folder(name: str) -> str:
 
 
 def beir(
-    data: Path, model: str, progress: Progress, split: str = "test", limit: int = 0, fusion: str = DEFAULT
+    data: Path,
+    model: str,
+    progress: Progress,
+    split: str = "test",
+    limit: int = 0,
+    fusion: str = DEFAULT,
+    on_task: OnTask | None = None,
 ) -> tuple[Task, Run]:
-    """The queries of a BEIR folder over its whole corpus; a document is as good as its best passage."""
-    corpus, queries, judged = data / "corpus.jsonl", data / "queries.jsonl", data / "qrels" / f"{split}.tsv"
-    if not judged.is_file() and (data / "qrels.tsv").is_file():
-        judged = data / "qrels.tsv"
-    for needed in (corpus, queries, judged):
-        if not needed.is_file():
+    """Search the whole corpus of a BEIR folder for its queries; a document has the score of its best passage.
+
+    A relevant document that the corpus lacks counts as not found, as in other tools. The task has a notice about it.
+    """
+    setting = Setting.of(model).check()
+    corpus_path = data / "corpus.jsonl"
+    queries_path = data / "queries.jsonl"
+    qrels_path = data / "qrels" / f"{split}.tsv"
+    if not qrels_path.is_file() and (data / "qrels.tsv").is_file():
+        qrels_path = data / "qrels.tsv"
+    for path in (corpus_path, queries_path, qrels_path):
+        if not path.is_file():
             fix = "name a folder with corpus.jsonl, queries.jsonl and qrels.tsv (or qrels/test.tsv)"
-            raise CaprError(f"there is no {needed}. Fix: {fix}.")
-    relevant = _judgements(judged)
-    asked = [
-        Asked(record["_id"], "", "", record["text"], frozenset(relevant[record["_id"]]))
-        for record in _lines(queries, "_id", "text")
-        if relevant.get(record["_id"])
-    ]
-    if not asked:
-        fix = "give it the judgements of its own queries"
-        raise CaprError(f"{judged} judges no query of {queries}. Fix: {fix}.")
-    asked = asked[:limit] if limit else asked
+            raise CaprError(f"there is no {path}. Fix: {fix}.")
+    qrels = _read_qrels(qrels_path)
+    texts_by_id = {record["_id"]: record["text"] for record in _read_lines(queries_path, "_id", "text")}
     documents = [
         Document(record["_id"], record["text"] or record.get("title") or " ", record.get("title") or "")
-        for record in _lines(corpus, "_id", "text")
+        for record in _read_lines(corpus_path, "_id", "text")
     ]
-    task = Task("beir", {document.id: "" for document in documents}, asked)
-    setting = Setting.of(model)
+    passages = {document.id: "" for document in documents}
+    notices = _unknown_ids(qrels, texts_by_id, passages, qrels_path)
+    queries = [
+        TaskQuery(id, "", "", text, frozenset(qrels[id]), grades=qrels[id])
+        for id, text in texts_by_id.items()
+        if qrels.get(id)
+    ]
+    queries = queries[:limit] if limit else queries
+    task = Task("beir", passages, queries, notices=notices)
+    if on_task:
+        on_task(task)
 
-    def found(library: Library, query: Asked) -> dict[str, float]:
-        words = _plain(query.question)
-        hits = library.search(words, DEPTH, mode=setting.mode, fusion=fusion, group="document") if words else ()
+    def search(library: Library, query: TaskQuery) -> dict[str, float]:
+        text_query = _without_operators(query.question)
+        hits = (
+            library.search(text_query, DEPTH, mode=setting.mode, fusion=fusion, group="document") if text_query else ()
+        )
         return {hit.document: hit.score for hit in hits}
 
-    return task, _asked(task, setting, documents, found, progress)
+    return task, _search_all(task, setting, documents, search, progress)
 
 
-def shipped_samples(model: str, form: str, progress: Progress, fusion: str = DEFAULT) -> tuple[Task, Run]:
-    """The questions that ship, each asked of its collection or of its patient's notes.
+def shipped_samples(
+    model: str, form: str, progress: Progress, fusion: str = DEFAULT, on_task: OnTask | None = None
+) -> tuple[Task, Run]:
+    """Search for the built-in questions, each in its collection or in the notes of its patient.
 
-    A passage answers if an answer begins in it. Questions without an answer are left out, and so are, by `form`, plain
-    questions or pairs of entity and aspect.
+    A passage is relevant if an answer begins in it. The task leaves out questions without an answer. Depending on
+    `form`, it has either plain questions or pairs of entity and aspect.
     """
-    setting = Setting.of(model)
-    questions = {q.id: q for q in samples.questions() if q.answers and (q.question is None) == (form == "tuple")}
+    setting = Setting.of(model).check()
+    questions = {
+        question.id: question
+        for question in samples.questions()
+        if question.answers and (question.question is None) == (form == "tuple")
+    }
     collections = {
         name: list(read(samples.folder() / name, strict=True))
-        for name in sorted({q.collection for q in questions.values()})
+        for name in sorted({question.collection for question in questions.values()})
     }
-    spans = {document.id: [p.span for p in passages(document)] for some in collections.values() for document in some}
+    passages_by_id = {document.id: passages(document) for documents in collections.values() for document in documents}
+    spans = {id: [passage.span for passage in document_passages] for id, document_passages in passages_by_id.items()}
     texts = {
         f"{document.id}:{span.begin}": document[span]
-        for some in collections.values()
-        for document in some
+        for documents in collections.values()
+        for document in documents
         for span in spans[document.id]
     }
-    asked = []
+    queries = []
     for id, question in questions.items():
-        answering = {
+        relevant = {
             f"{answer.document}:{span.begin}"
             for answer in question.answers
             for span in spans[answer.document]
             if span.begin <= answer.span.begin < span.end
         }
-        what = question.entity or "", question.aspect or "", question.question or ""
-        asked.append(Asked(id, *what, frozenset(answering), groups={"collection": question.collection}))
+        gold: dict[str, tuple[Span, ...]] = {}
+        for answer in question.answers:
+            for passage in passages_by_id[answer.document]:
+                answer_sentences = (
+                    within(sentence, passage) for sentence in passage.sentences if sentence.covers(answer.span)
+                )
+                passage_id = f"{answer.document}:{passage.span.begin}"
+                gold[passage_id] = tuple(sorted({*gold.get(passage_id, ()), *answer_sentences}))
+        pair_and_question = question.entity or "", question.aspect or "", question.question or ""
+        groups = {"collection": question.collection}
+        answering = {name: spans for name, spans in gold.items() if spans}
+        queries.append(TaskQuery(id, *pair_and_question, frozenset(relevant), groups=groups, sentences=answering))
+    sentences = {
+        f"{id}:{passage.span.begin}": tuple(within(sentence, passage) for sentence in passage.sentences)
+        for id, document_passages in passages_by_id.items()
+        for passage in document_passages
+    }
+    task = Task("samples", texts, queries, sentences=sentences)
+    if on_task:
+        on_task(task)
     run: Run = {}
     for name, documents in collections.items():
         with tempfile.TemporaryDirectory(prefix="capr-") as folder, setting.library(Path(folder) / name) as library:
             library.add(documents)
-            for one in asked:
-                question = questions[one.id]
+            for query in queries:
+                question = questions[query.id]
                 if question.collection == name:
                     filters = {"patient": question.patient} if question.patient else None
-                    query = _plain(one.question) or Query(entity=one.entity, aspect=one.aspect)
-                    hits = library.search(query, DEPTH, mode=setting.mode, fusion=fusion, filters=filters)
-                    run[one.id] = {f"{hit.document}:{hit.passage.span.begin}": hit.score for hit in hits}
-                    progress(len(run), len(asked))
-    return Task("samples", texts, asked), run
+                    words = _without_operators(query.question) or Query(entity=query.entity, aspect=query.aspect)
+                    hits = library.search(words, DEPTH, mode=setting.mode, fusion=fusion, filters=filters)
+                    run[query.id] = {f"{hit.document}:{hit.passage.span.begin}": hit.score for hit in hits}
+                    progress(len(run), len(queries))
+    return task, run
 
 
-def _asked(
-    task: Task, setting: Setting, documents: list[Document], found: Callable[[Library, Asked], dict[str, float]],
+def within(span: Span, passage: Passage) -> Span:
+    """Return a span of a document as a span of a passage's text."""
+    return Span(span.begin - passage.span.begin, span.end - passage.span.begin)
+
+
+def _search_all(
+    task: Task,
+    setting: Setting,
+    documents: list[Document],
+    search: Callable[[Library, TaskQuery], dict[str, float]],
     progress: Progress,
-) -> Run:  # fmt: skip
+) -> Run:
+    """Add the documents to a temporary library, and search it for every query."""
     run: Run = {}
     with tempfile.TemporaryDirectory(prefix="capr-") as folder, setting.library(Path(folder) / "corpus") as library:
         done = 0
 
-        def kept(ids: Sequence[str]) -> None:
+        def count_committed(ids: Sequence[str]) -> None:
             nonlocal done
             done += len(ids)
-            progress(done, len(documents) + len(task.asked))
+            progress(done, len(documents) + len(task.queries))
 
-        for problem in library.add(documents, on_commit=kept).problems:
-            raise CaprError(f"the corpus cannot be kept whole: {problem}")
-        for number, query in enumerate(task.asked, 1):
-            run[query.id] = found(library, query)
-            progress(len(documents) + number, len(documents) + len(task.asked))
+        for problem in library.add(documents, on_commit=count_committed).problems:
+            raise CaprError(f"the library cannot hold the whole corpus: {problem}")
+        for number, query in enumerate(task.queries, 1):
+            run[query.id] = search(library, query)
+            progress(len(documents) + number, len(documents) + len(task.queries))
     return run
 
 
-def _plain(question: str) -> Query | None:
-    """A question whose quotes, signs and colons are no operators; None if there is nothing else."""
+def _without_operators(question: str) -> Query | None:
+    """Return a question without the quotes, signs and colons that are operators; None if it has no words."""
     words = " ".join(re.sub(r'(?<!\S)[+-]+|[":]', " ", question).split())
     return Query(words) if words else None
 
 
-def _lines(path: Path, *names: str) -> Iterator[dict[str, str]]:
+def _read_lines(path: Path, *names: str) -> Iterator[dict[str, str]]:
     with path.open(encoding="utf-8") as file:
         for number, line in enumerate(file, 1):
             if not line.strip():
@@ -182,8 +277,9 @@ def _lines(path: Path, *names: str) -> Iterator[dict[str, str]]:
             yield record
 
 
-def _judgements(path: Path) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
+def _read_qrels(path: Path) -> dict[str, dict[str, int]]:
+    """Read the grades of the relevant documents, by query."""
+    qrels: dict[str, dict[str, int]] = {}
     with path.open(encoding="utf-8", errors="replace") as file:
         for number, line in enumerate(file, 1):
             row = line.rstrip("\r\n").split("\t")
@@ -194,5 +290,34 @@ def _judgements(path: Path) -> dict[str, set[str]]:
                 fix = "write query, document and relevance with tabs between"
                 raise CaprError(f"{path}, line {number} is not a judgement. Fix: {fix}.")
             if int(row[-1]) > 0:
-                found.setdefault(row[0], set()).add(row[-2])
-    return found
+                qrels.setdefault(row[0], {})[row[-2]] = int(row[-1])
+    return qrels
+
+
+def _unknown_ids(
+    qrels: Mapping[str, Mapping[str, int]], queries: Collection[str], documents: Collection[str], path: Path
+) -> list[str]:
+    """Return a notice about the ids of queries, and one about those of documents, that only the qrels have.
+
+    Raises:
+        CaprError: no judgement has both a known query and a known document.
+    """
+    unknown_queries = [query for query in qrels if query not in queries]
+    unknown_documents = list(
+        dict.fromkeys(document for grades in qrels.values() for document in grades if document not in documents)
+    )
+    facts = {
+        "queries.jsonl lacks": (unknown_queries, "query", "queries", "ignored"),
+        "corpus.jsonl lacks": (unknown_documents, "document", "documents", "counted as not found"),
+    }
+    notices = []
+    for lacks, (ids, singular, plural, effect) in facts.items():
+        if ids:
+            noun, verb = (singular, "is") if len(ids) == 1 else (plural, "are")
+            which = "" if len(ids) == 1 else "the first is "
+            notices.append(f"{lacks} {len(ids):,} {noun} of {path} ({which}{ids[0]!r}), which {verb} {effect}")
+    if not any(document in documents for query in queries for document in qrels.get(query, ())):
+        cause = f": {'; '.join(notices)}" if notices else ""
+        fix = "write qrels with the _id of these queries and documents, and a relevance above 0 for an answer"
+        raise CaprError(f"{path} has no relevant document for any query{cause}. Fix: {fix}.")
+    return notices

@@ -1,40 +1,69 @@
-"""The index: documents, passages and vectors on disk, found by words and by meaning."""
+"""The index: documents, passages and vectors, searched by words and by meaning. Engines implement it."""
 
-from capr.index.discourse import Discourse
-from capr.index.embedded import EmbeddedIndex
-from capr.index.encoder import Encoder, OnnxEncoder
+from capr.deprecation import renamed_attributes
+from capr.index.engines import ENGINES, open_index
+from capr.index.filtered import FilteredIndex
 from capr.index.filters import Filters
-from capr.index.part import Part
-from capr.index.protocol import (
+from capr.index.protocol import Index, Maintained, OtherModelError, Writer, maintained
+from capr.index.records import (
     Clause,
-    Entry,
-    Found,
-    Grain,
-    Index,
+    PassageEntry,
+    PassageKey,
+    PassageMatch,
+    PassageVectors,
     Patient,
-    Prepared,
-    Sentences,
+    PreparedDocument,
+    SpaceStats,
+    SpanVectors,
     Stats,
-    Stored,
-    Writer,
+    StoredPassage,
+    Verification,
 )
+from capr.index.spaces import PASSAGES, PIECES, SENTENCES, SPACES, Space
+from capr.runtime.discourse import Discourse
+from capr.runtime.encoder import Encoder, OnnxEncoder
 
 __all__ = [
+    "ENGINES",
+    "PASSAGES",
+    "PIECES",
+    "SENTENCES",
+    "SPACES",
     "Clause",
     "Discourse",
-    "EmbeddedIndex",
     "Encoder",
-    "Entry",
+    "FilteredIndex",
     "Filters",
-    "Found",
-    "Grain",
     "Index",
+    "Maintained",
     "OnnxEncoder",
-    "Part",
+    "OtherModelError",
+    "PassageEntry",
+    "PassageKey",
+    "PassageMatch",
+    "PassageVectors",
     "Patient",
-    "Prepared",
-    "Sentences",
+    "PreparedDocument",
+    "Space",
+    "SpaceStats",
+    "SpanVectors",
     "Stats",
-    "Stored",
+    "StoredPassage",
+    "Verification",
     "Writer",
+    "maintained",
+    "open_index",
 ]
+
+__getattr__ = renamed_attributes(
+    __name__,
+    {
+        "Check": "Verification",
+        "Entry": "PassageEntry",
+        "Found": "PassageMatch",
+        "Key": "PassageKey",
+        "Part": "FilteredIndex",
+        "Prepared": "PreparedDocument",
+        "Stored": "StoredPassage",
+    },
+)

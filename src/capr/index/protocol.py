@@ -1,229 +1,91 @@
-"""What search asks of an index, so that engines can be exchanged; `EmbeddedIndex` is the one that ships.
+"""The interface between search and the engines.
 
-Every engine has to pass the contract in tests/index/test_contract.py.
+Every engine implements `Index` and `Writer`; `Maintained` is optional. The contract in `capr.testing` tests an engine
+(docs/reference/engines.md), and `engines.py` registers it.
+
+Three rules hold for all methods:
+
+- A `PassageKey` identifies a passage. An engine may number passages internally, but returns no number except `order`.
+- Filters apply to the same state that is returned: if a document is replaced at the same time, a method sees it either
+  before or after the change, never half of each.
+- Results omit unknown keys and ids, and those that the filters exclude, without an error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any, Protocol
+from typing import Protocol, runtime_checkable
 
-import numpy as np
-from numpy.typing import NDArray
-
-from capr.annotate import Mention
-from capr.documents import Document, Span
+from capr.documents import CaprError, Document
 from capr.index.filters import Filters
-from capr.segment import Passage
+from capr.index.records import (
+    Clause,
+    PassageKey,
+    PassageMatch,
+    PassageVectors,
+    Patient,
+    PreparedDocument,
+    SpanVectors,
+    Stats,
+    StoredPassage,
+    Verification,
+)
+from capr.index.spaces import PASSAGES, PIECES, SENTENCES, Space
+from capr.runtime.identity import EncoderIdentity, Vector
+from capr.segment import Cutting
 
-Vector = NDArray[np.float32]
 EVERYTHING = Filters()
+Progress = Callable[[int, int], None]  # called with the number of documents done and the total
 
 
-class Grain(StrEnum):
-    """What has vectors. Each grain has a model of its own; the vectors of one say nothing to those of another."""
+class OtherModelError(CaprError):
+    """A model other than the query's made the vectors: the library was encoded again during the search."""
 
-    PASSAGES = "passages"  # every passage has one, by an encoder
-    SENTENCES = "sentences"  # every sentence of a passage has one, by a discourse model
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Sentences:
-    """The sentences that belong to a passage, with their vectors.
-
-    Attributes:
-        spans: of the document; a model may cut sentences otherwise than the passage does.
-        vectors: (sentences, dimensions).
-    """
-
-    spans: tuple[Span, ...]
-    vectors: Vector
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A passage with what is known of it.
-
-    Attributes:
-        passage: where it is.
-        text: of its span.
-        aspect: what its section is about; empty if it has no heading.
-        mentions: in it.
-    """
-
-    passage: Passage
-    text: str
-    aspect: str
-    mentions: tuple[Mention, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """A document that is ready to be kept.
-
-    Attributes:
-        document: itself.
-        digest: of everything that it is.
-        content: digest of what its vectors depend on; documents with the same content have the same vectors.
-        entries: its passages, in the order of the text.
-        vectors: one for each passage, of length 1; None while it is not encoded.
-        sentences: those of each passage; None while they have no vectors.
-    """
-
-    document: Document
-    digest: bytes
-    content: bytes
-    entries: Sequence[Entry]
-    vectors: Sequence[Vector] | None = None
-    sentences: Sequence[Sentences] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """A passage that was found, with its document.
-
-    Attributes:
-        number: by which the index knows it; never used again for another.
-        entry: the passage.
-        title: of the document.
-        metadata: of the document.
-        passages: how many the document has.
-    """
-
-    number: int
-    entry: Entry
-    title: str
-    metadata: Mapping[str, Any]
-    passages: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Clause:
-    """Words that a passage should, must or must not have.
-
-    Attributes:
-        words: one word, or several that must follow each other; in `entities` a code, in `aspect` a name.
-        fields: where (`text`, `heading`, `title`, `entities`, `aspect`), each with its weight; one is enough.
-        occur: `should`, `must` or `not`.
-    """
-
-    words: str
-    fields: Mapping[str, float]
-    occur: str = "should"
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A passage's number and its score."""
-
-    number: int
-    score: float
-
-
-@dataclass(frozen=True, slots=True)
-class EncoderIdentity:
-    """The model that made the vectors of a grain.
-
-    Attributes:
-        name: from its manifest.
-        digest: of its files.
-        dimensions: of its vectors.
-        folder: where it was found last.
-    """
-
-    name: str
-    digest: str
-    dimensions: int
-    folder: str
-
-
-@dataclass(frozen=True, slots=True)
-class Stats:
-    """How much an index holds.
-
-    Attributes:
-        documents, patients, passages, characters, mentions: how many there are.
-        vectors: passages that dense search knows.
-        encoder: that made them.
-        sentences: that have vectors.
-        passages_with_sentences: passages that such sentences belong to.
-        discourse: the model that made these.
-        disk: bytes of each part of the folder.
-        fields: names by which documents can be filtered, and how many documents have each.
-    """
-
-    documents: int
-    patients: int
-    passages: int
-    characters: int
-    mentions: int
-    vectors: int
-    encoder: EncoderIdentity | None
-    sentences: int
-    passages_with_sentences: int
-    discourse: EncoderIdentity | None
-    disk: Mapping[str, int]
-    fields: Mapping[str, int]
-
-
-@dataclass(frozen=True, slots=True)
-class Patient:
-    """A patient of an index.
-
-    Attributes:
-        patient: as the metadata have it.
-        documents: how many there are.
-        first, last: their first and last day, `2023-01-31`; empty if none has a date.
-    """
-
-    patient: str
-    documents: int
-    first: str = ""
-    last: str = ""
+    def __init__(self, model: str) -> None:
+        fix = "search again, and if you name a model, name that one"
+        super().__init__(f"the vectors of the library now come from another model, {model}. Fix: {fix}.")
 
 
 class Writer(Protocol):
-    """Changes an index. What was added or removed is there, for good and for all readers, once `commit` returns."""
+    """Changes an index. Changes become permanent, and visible to all readers, when `commit` returns."""
 
-    def add(self, prepared: Prepared) -> None:
-        """Keeps a document; one with the same id is removed first."""
+    def add(self, prepared: PreparedDocument) -> None:
+        """Add a document with its passages; replace a document with the same id."""
 
     def remove(self, ids: Iterable[str]) -> int:
-        """Removes documents; the number of those that were there at the last commit."""
+        """Remove documents; return how many of them existed at the last commit."""
 
-    def set_encoder(self, encoder: EncoderIdentity, grain: Grain = Grain.PASSAGES) -> None:
-        """Names the model of all vectors of a grain to come; vectors of another one are dropped."""
+    def set_cutting(self, cutting: Cutting) -> None:
+        """Record how documents are cut from now on; see `Index.cuttings`."""
 
-    def set_vectors(self, vectors: Mapping[int, Vector]) -> None:
-        """Vectors of passages that are there, by number."""
+    def set_encoder(self, encoder: EncoderIdentity | None, space: Space = PASSAGES) -> None:
+        """Set the model of a space, or None for no model. Drop the vectors of another model (another digest)."""
 
-    def set_sentences(self, sentences: Mapping[int, Sentences]) -> None:
-        """Sentences of passages that are there, by number, with their vectors."""
+    def set_vectors(self, vectors: Mapping[PassageKey, PassageVectors], space: Space = PASSAGES) -> None:
+        """Set the vectors of passages in a space.
+
+        A passage has a code if the space is packed, `SpanVectors` if it combines parts otherwise, else one vector.
+        """
 
     def commit(self) -> None:
-        """Makes all changes since the last commit at once."""
+        """Make all changes since the last commit, or none of them if it fails."""
 
 
 class Index(Protocol):
-    """Keeps documents and finds passages. Any number of readers in any number of processes, one writer at a time."""
+    """Stores documents and finds passages, with one writer and any number of readers in any number of processes."""
 
     def writing(self) -> AbstractContextManager[Writer]:
-        """The right to write. Raises `CaprError` with the holder's process id while somebody else has it."""
+        """Return a context with the only writer; changes that are not committed in it are lost.
 
-    def digests(self, ids: Sequence[str]) -> Mapping[str, bytes]:
-        """The digests of those documents that are there."""
+        Raises:
+            CaprError: another process or thread is writing. The message names it, for example by its process id.
+        """
 
-    def vectors_of(self, content: bytes) -> Sequence[Vector] | None:
-        """The vectors of a document with that content, if one is there and encoded."""
+    # --- search ---
 
-    def sentences_of(self, content: bytes) -> Sequence[Sentences] | None:
-        """The sentences of each passage of a document with that content, if one is there and has their vectors."""
-
-    def lexical(self, clauses: Sequence[Clause], k: int, filters: Filters) -> Sequence[Found]:
-        """The k passages that pass the filters and match best by BM25, best first."""
+    def lexical(self, clauses: Sequence[Clause], k: int, filters: Filters) -> Sequence[PassageMatch]:
+        """Return the k passages that meet the filters and match best by BM25, best first, then by `order`."""
 
     def dense(
         self,
@@ -231,78 +93,152 @@ class Index(Protocol):
         k: int,
         filters: Filters,
         clauses: Sequence[Clause] = (),
-        grain: Grain = Grain.PASSAGES,
-    ) -> Sequence[Found]:
-        """The k passages with the largest dot product that pass the filters and have what they must (not) have.
+        space: Space = PASSAGES,
+    ) -> Sequence[PassageMatch]:
+        """Return the k passages with the largest dot product in a space, best first, then by `order`.
 
-        That of a passage whose sentences have vectors is the mean of theirs.
+        The passages meet the filters and the clauses with `must` and `not`. In a space that combines parts, the score
+        of a passage is the `Space.combined` of the scores of its parts; a passage without parts never matches. In a
+        packed space, nothing matches.
+
+        Raises:
+            OtherModelError: the vectors have another number of dimensions than the query.
         """
 
     def rarity(self, words: Sequence[str], filters: Filters = EVERYTHING) -> Sequence[float]:
-        """How much it tells that a passage has a word: its inverse document frequency among those that pass.
+        """Return the inverse document frequency of each word among the passages that meet the filters.
 
-        It is 0 for a word that none of them has.
+        It is 0 for a word that none of them contains.
         """
 
     def stems(self, words: Sequence[str]) -> Sequence[str]:
-        """The forms in which words are compared."""
+        """Return the stems by which words are compared."""
 
-    def passages(self, numbers: Sequence[int]) -> Mapping[int, Stored]:
-        """Passages by number; those that are there no more are left out."""
+    # --- documents ---
 
-    def groups(self, numbers: Sequence[int], by: str) -> Mapping[int, str]:
-        """The `document` or `patient` of each passage that is there; a document without a patient stands for itself."""
+    def digests(self, ids: Sequence[str], filters: Filters = EVERYTHING) -> Mapping[str, bytes]:
+        """Return the digests of documents by id. Callers pass hundreds of ids in one call."""
 
-    def passages_in(self, id: str) -> Sequence[Stored]:
-        """The passages of a document in the order of the text."""
+    def document(self, id: str, filters: Filters = EVERYTHING) -> Document | None:
+        """Return a document exactly as it was added."""
 
-    def sentences(self, numbers: Sequence[int]) -> Mapping[int, Sentences]:
-        """The sentences of passages, by number; passages whose sentences have no vectors are left out."""
-
-    def neighbours(self, number: int, distance: int) -> Sequence[Stored]:
-        """The passages of the same document up to a distance before and after one, without itself."""
-
-    def without_vectors(self, limit: int, after: int = 0, grain: Grain = Grain.PASSAGES) -> Sequence[Stored]:
-        """Some passages that have no vector of a grain yet, in the order of their numbers, after a number."""
-
-    def document(self, id: str) -> Document | None:
-        """A document as it was added."""
-
-    def documents(self, filters: Filters | None = None) -> Iterator[Document]:
-        """All documents that pass the filters, in the order in which they were added."""
+    def documents(self, filters: Filters = EVERYTHING) -> Iterator[Document]:
+        """Yield all documents that meet the filters, in the order in which they were added."""
 
     def ids(self, filters: Filters) -> Sequence[str]:
-        """The ids of all documents that pass, or that have a passage that passes, if passages are asked about."""
+        """Return the ids of documents that meet the filters.
+
+        If the filters are about passages, a document needs a passage that meets them.
+        """
+
+    def patients_of(self, ids: Sequence[str]) -> Mapping[str, str]:
+        """Return the patient of each document, or its id if it has no patient."""
+
+    # --- passages ---
+
+    def passages(self, keys: Sequence[PassageKey], filters: Filters = EVERYTHING) -> Mapping[PassageKey, StoredPassage]:
+        """Return passages by key, all from one state of the index.
+
+        If a passage's `order` differs from that of its `PassageMatch`, its document was replaced in between.
+        """
+
+    def passages_in(self, id: str, filters: Filters = EVERYTHING) -> Sequence[StoredPassage]:
+        """Return the passages of a document, in the order of the text."""
+
+    # --- vectors ---
+
+    def vectors_of(self, content: bytes, space: Space = PASSAGES) -> Sequence[PassageVectors] | None:
+        """Return the vectors of each passage of a document with that content.
+
+        Return None unless a document with that content has vectors for all its passages.
+        """
+
+    def span_vectors(
+        self, keys: Sequence[PassageKey], space: Space = SENTENCES, filters: Filters = EVERYTHING
+    ) -> Mapping[PassageKey, SpanVectors]:
+        """Return the vectors of the parts of passages, in a space that combines parts and is not packed."""
+
+    def codes(
+        self, keys: Sequence[PassageKey], space: Space = PIECES, filters: Filters = EVERYTHING
+    ) -> Mapping[PassageKey, bytes]:
+        """Return the codes of passages in a packed space. Callers pass hundreds of keys in one call."""
+
+    def without_vectors(
+        self, limit: int, after: PassageKey | None = None, space: Space = PASSAGES
+    ) -> Sequence[StoredPassage]:
+        """Return some of the passages that have no vector in a space yet, in a fixed order of all passages.
+
+        Args:
+            limit: the maximum number of passages.
+            after: the last passage of the previous call; None, or a passage that was removed, starts from the first.
+            space: the space of the vectors.
+        """
+
+    # --- contents ---
 
     def has(self, name: str) -> bool:
         """Whether a document has a field of that name."""
 
     def values(self, name: str, limit: int, filters: Filters = EVERYTHING) -> Sequence[tuple[str, int]]:
-        """The most frequent values of a field with the number of documents that pass the filters and have them.
+        """Return the most frequent values of a field, each with the number of documents that have it.
 
-        Of a field that passages have, such as the aspect, documents count of which a passage passes and has the value.
+        It counts the documents that meet the filters. For a field of passages, such as the aspect, it counts the
+        documents with a passage that meets the filters and has the value.
         """
 
     def spelled(self, name: str, values: Sequence[str], filters: Filters = EVERYTHING) -> Mapping[str, str]:
-        """Values of a field of documents as the first document that passes writes them; values compare regardless."""
+        """Return the spelling of each value of a field in the first document that meets the filters.
+
+        Values are compared without case.
+        """
 
     def patients(self, filters: Filters = EVERYTHING) -> Sequence[Patient]:
-        """The patients of all documents that pass, in the order of their names."""
+        """Return the patients of all documents that meet the filters, sorted by name."""
 
     def mentioned(self, filters: Filters = EVERYTHING) -> Set[str]:
-        """The codes of all concepts that passages mention which pass."""
+        """Return the codes of all concepts mentioned in passages that meet the filters."""
 
-    def passing(self, numbers: Sequence[int], filters: Filters) -> Set[int]:
-        """Those of some passages that are there and pass."""
+    def notices(self, space: Space = PASSAGES, filters: Filters = EVERYTHING) -> Sequence[str]:
+        """Return notices for a search in a space, for example about passages without vectors."""
 
-    def notices(self, grain: Grain = Grain.PASSAGES, filters: Filters = EVERYTHING) -> Sequence[str]:
-        """What a user who searches by vectors of a grain should know of the state of the passages that pass."""
+    def encoder(self, space: Space = PASSAGES) -> EncoderIdentity | None:
+        """Return the model that made the vectors of a space."""
 
-    def encoder(self, grain: Grain = Grain.PASSAGES) -> EncoderIdentity | None:
-        """The model that made the vectors of a grain."""
+    def cuttings(self) -> Sequence[Cutting]:
+        """Return all ways in which documents of this index were cut; the last one is current.
+
+        The result is `(Cutting(),)` if `set_cutting` was never called.
+        """
 
     def stats(self, filters: Filters = EVERYTHING) -> Stats:
-        """How much there is in the documents that pass; what the parts take on disk is told of the whole alone."""
+        """Return counts of the documents that meet the filters. `Stats.disk` is empty if there are filters."""
 
     def close(self) -> None:
-        """Lets go of the files."""
+        """Release files and connections."""
+
+
+@runtime_checkable
+class Maintained(Protocol):
+    """Optional methods of an engine that maintains its data on disk."""
+
+    def verify(self, repair: bool = False, on_progress: Progress | None = None) -> Verification:
+        """Compare all stored data with its source.
+
+        Args:
+            repair: rebuild the data that can be rebuilt.
+            on_progress: called with the number of documents checked and the total.
+        """
+
+    def compact(self) -> int:
+        """Free the disk space of removed documents; return the number of bytes."""
+
+    def disk(self) -> Mapping[str, int]:
+        """Return the bytes of each part."""
+
+
+def maintained(index: Index, location: object) -> Maintained:
+    """Return an index as `Maintained`; raise `CaprError` if its engine does not implement that."""
+    if not isinstance(index, Maintained):
+        fact = f"the engine of {location} has no command to verify or compact it"
+        raise CaprError(f"{fact}, because the engine maintains its data itself. Fix: use the tools of that engine.")
+    return index

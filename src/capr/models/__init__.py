@@ -1,1 +1,1 @@
-"""The networks, each whole in one file. They need the extra `train`; searching does not."""
+"""The networks, one per file. They need the extra `train`; searching does not."""

@@ -1,9 +1,9 @@
-"""The spaces of CDV: an LSTM in each direction reads a description and predicts the Bloom code of what it describes.
+"""The spaces of CDV: a bidirectional LSTM reads a description and predicts the Bloom code of its subject.
 
-Reference: Arnold et al. (CDV), 2020, equations 2 to 5, and its released code. The embedding is e = tanh(W [f; b] + c)
-with the last state of either direction (the code), or (f + b) / 2 (equation 4); the outputs are sigmoid(U e), one for
-each bit of the code. The loss is BP-MLL: Zhang and Zhou, Multilabel Neural Networks with Applications to Functional
-Genomics and Text Categorization, 2006.
+Reference: Arnold et al. (CDV), 2020, equations 2 to 5, and its released code. With the last states f and b of the two
+directions, the embedding is e = tanh(W [f; b] + c) (the code) or (f + b) / 2 (equation 4). The outputs are
+sigmoid(U e), one for each bit of the code. The loss is BP-MLL: Zhang and Zhou, Multilabel Neural Networks with
+Applications to Functional Genomics and Text Categorization, 2006.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ class CodeNetwork(nn.Module):
 
     Args:
         inputs: size of a word's vector.
-        size: of the states and of the embedding.
+        size: size of the states and of the embedding.
         dense: whether the embedding is a dense layer (the code) or the mean of the end states (equation 4).
-        dropout: share of the input that is left out in training.
+        dropout: share of the input that training drops.
     """
 
     def __init__(self, inputs: int, size: int = 128, dense: bool = True, dropout: float = 0.5) -> None:
@@ -34,11 +34,11 @@ class CodeNetwork(nn.Module):
         self.output = nn.Linear(size, BITS)
 
     def embedding(self, words: Tensor, lengths: Tensor | None = None) -> Tensor:
-        # words: (texts, words, inputs); lengths: (texts,), on the CPU; None if all are as long
+        # words: (texts, words, inputs); lengths: (texts,), on the CPU; None if all lengths are equal
         words = self.dropout(words)
         if lengths is not None:
             packed = pack_padded_sequence(words, lengths, batch_first=True, enforce_sorted=False)
-            ends = self.lstm(packed)[1][0]  # (2, texts, size): the last state of either direction
+            ends = self.lstm(packed)[1][0]  # (2, texts, size): the last state of each direction
         else:
             ends = self.lstm(words)[1][0]
         if self.dense is None:
@@ -49,8 +49,8 @@ class CodeNetwork(nn.Module):
         return torch.sigmoid(self.output(self.embedding(words, lengths)))  # (texts, bits)
 
 
-class Embedding(nn.Module):
-    """The network as it is exported: one text to its embedding."""
+class CodeNetworkForExport(nn.Module):
+    """The network for export: one text to its embedding."""
 
     def __init__(self, model: CodeNetwork) -> None:
         super().__init__()
@@ -60,21 +60,21 @@ class Embedding(nn.Module):
         return self.model.embedding(words)  # (texts, size)
 
 
-def bp_mll(outputs: Tensor, wanted: Tensor) -> Tensor:
-    """The mean over all pairs of a bit that is set and one that is not of exp(-(o_set - o_unset)), then over texts.
+def bp_mll(outputs: Tensor, codes: Tensor) -> Tensor:
+    """Return the mean of exp(-(o_set - o_unset)) over all pairs of a set and an unset bit, then over texts.
 
     Args:
         outputs: (texts, bits).
-        wanted: (texts, bits), of 0 and 1; each text has both.
+        codes: (texts, bits), of 0 and 1. Each text has both.
     """
     # The sum over pairs is the product of two sums.
-    high = (torch.exp(-outputs) * wanted).sum(-1) / wanted.sum(-1)
-    low = (torch.exp(outputs) * (1 - wanted)).sum(-1) / (1 - wanted).sum(-1)
-    return (high * low).mean()
+    set_bits = (torch.exp(-outputs) * codes).sum(-1) / codes.sum(-1)
+    unset_bits = (torch.exp(outputs) * (1 - codes)).sum(-1) / (1 - codes).sum(-1)
+    return (set_bits * unset_bits).mean()
 
 
 def bloom(keys: list[str]) -> Tensor:
-    """(bits,): the Bloom code of some keys, five bits each: (h1 + i h2) mod 1,024 of the halves of murmur3-128."""
+    """Return the Bloom code of keys (bits,), with five bits per key: (h1 + i h2) mod 1,024, where h is murmur3-128."""
     code = torch.zeros(BITS)
     for key in keys:
         first, second = murmur3(key.encode())
@@ -83,42 +83,42 @@ def bloom(keys: list[str]) -> Tensor:
 
 
 def murmur3(data: bytes, seed: int = 0) -> tuple[int, int]:
-    """The two halves of MurmurHash3's 128 bits for 64-bit machines, by Austin Appleby.
+    """Return the two halves of MurmurHash3 (Austin Appleby) with 128 bits, for 64-bit machines.
 
     >>> [hex(half) for half in murmur3(b"The quick brown fox jumps over the lazy dog")]
     ['0xe34bbc7bbc071b6c', '0x7a433ca9c49a9347']
     """
-    one, two = 0x87C37B91114253D5, 0x4CF5AD432745937F
+    first_factor, second_factor = 0x87C37B91114253D5, 0x4CF5AD432745937F
 
-    def rotated(value: int, by: int) -> int:
+    def rotate(value: int, by: int) -> int:
         return ((value << by) | (value >> (64 - by))) & MASK
 
-    def mixed(value: int) -> int:
+    def mix(value: int) -> int:
         for factor in (0xFF51AFD7ED558CCD, 0xC4CEB9FE1A85EC53):
             value = ((value ^ (value >> 33)) * factor) & MASK
         return value ^ (value >> 33)
 
-    def low(value: int) -> int:
-        return (rotated((value * one) & MASK, 31) * two) & MASK
+    def scramble_first(value: int) -> int:
+        return (rotate((value * first_factor) & MASK, 31) * second_factor) & MASK
 
-    def high(value: int) -> int:
-        return (rotated((value * two) & MASK, 33) * one) & MASK
+    def scramble_second(value: int) -> int:
+        return (rotate((value * second_factor) & MASK, 33) * first_factor) & MASK
 
     h1 = h2 = seed
     whole = len(data) // 16 * 16
     for begin in range(0, whole, 16):
-        h1 ^= low(int.from_bytes(data[begin : begin + 8], "little"))
-        h1 = ((rotated(h1, 27) + h2) * 5 + 0x52DCE729) & MASK
-        h2 ^= high(int.from_bytes(data[begin + 8 : begin + 16], "little"))
-        h2 = ((rotated(h2, 31) + h1) * 5 + 0x38495AB5) & MASK
+        h1 ^= scramble_first(int.from_bytes(data[begin : begin + 8], "little"))
+        h1 = ((rotate(h1, 27) + h2) * 5 + 0x52DCE729) & MASK
+        h2 ^= scramble_second(int.from_bytes(data[begin + 8 : begin + 16], "little"))
+        h2 = ((rotate(h2, 31) + h1) * 5 + 0x38495AB5) & MASK
     tail = data[whole:]
     if len(tail) > 8:
-        h2 ^= high(int.from_bytes(tail[8:], "little"))
+        h2 ^= scramble_second(int.from_bytes(tail[8:], "little"))
     if tail:
-        h1 ^= low(int.from_bytes(tail[:8], "little"))
+        h1 ^= scramble_first(int.from_bytes(tail[:8], "little"))
     h1, h2 = h1 ^ len(data), h2 ^ len(data)
     h1 = (h1 + h2) & MASK
     h2 = (h2 + h1) & MASK
-    h1, h2 = mixed(h1), mixed(h2)
+    h1, h2 = mix(h1), mix(h2)
     h1 = (h1 + h2) & MASK
     return h1, (h2 + h1) & MASK

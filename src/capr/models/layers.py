@@ -1,4 +1,4 @@
-"""Fewer layers: how a large encoder becomes the beginning of a small one."""
+"""Removes layers of an encoder: a small encoder starts with the weights of a large one."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from capr.documents import CaprError
 
 
 def cut(encoder: Any, layers: int) -> Any:
-    """A copy of a BERT encoder with that many of its layers, evenly spaced, the first and the last among them."""
+    """Return a copy of a BERT encoder with some evenly spaced layers, including the first and the last."""
     if not hasattr(encoder, "encoder") or layers > len(encoder.encoder.layer):
-        fact = f"it has {len(encoder.encoder.layer)}" if hasattr(encoder, "encoder") else "it is no BERT"
+        fact = f"it has {len(encoder.encoder.layer)}" if hasattr(encoder, "encoder") else "it is not a BERT"
         raise CaprError(f"{layers} layers of the base cannot be kept: {fact}. Fix: leave out --layers.")
     smaller = copy.deepcopy(encoder)
     keep = torch.linspace(0, len(encoder.encoder.layer) - 1, layers).round().int().tolist()
@@ -24,7 +24,7 @@ def cut(encoder: Any, layers: int) -> Any:
 
 
 def cut_inside(model: Any, layers: int) -> None:
-    """Leaves so many layers of the encoder in a model that has a head on it."""
+    """Reduce the encoder of a model with a head to the number of layers."""
     name = model.base_model_prefix
     setattr(model, name, cut(getattr(model, name), layers))
     model.config.num_hidden_layers = layers

@@ -1,8 +1,7 @@
-"""A transformer that tags the words of a text: one label for each word, read off its first piece.
+"""A transformer that tags the words of a text. The first word piece of a word decides its label.
 
-Entities are BIO-tagged. A *marker* token before the text says whose guideline the labels follow, since corpora differ
-in what they call a disease; a word of a corpus that leaves a type out is trained against the set of labels that it
-may have.
+Labels are in BIO format. A *marker* token before the text names the guideline of the labels, because corpora define
+diseases differently. If a corpus omits a type of entity, the loss accepts any label that the word may have.
 """
 
 from __future__ import annotations
@@ -28,23 +27,24 @@ class TransformerTagger(nn.Module):
 
 
 def loss(scores: Tensor, allowed: Tensor) -> Tensor:
-    """Cross-entropy against sets of labels.
+    """Return the cross-entropy against sets of labels.
 
     Args:
         scores: (batch, pieces, labels).
-        allowed: (batch, pieces, labels), true for each label that the piece may have; none where it does not count.
+        allowed: (batch, pieces, labels), true for each label that the piece may have. The loss ignores pieces without
+            any.
     """
     counts = allowed.any(-1)  # (batch, pieces)
     logs = scores.float().log_softmax(-1)[counts]  # (counted, labels)
     return -logs.masked_fill(~allowed[counts], float("-inf")).logsumexp(-1).mean()
 
 
-def distance(scores: Tensor, taught: Tensor, counts: Tensor) -> Tensor:
-    """How far a student's labels are from its teacher's: cross-entropy of the two distributions.
+def distance(scores: Tensor, teacher: Tensor, counts: Tensor) -> Tensor:
+    """Return the cross-entropy of a student's distribution over labels against its teacher's.
 
     Args:
-        scores: (batch, pieces, labels), of the student.
-        taught: (batch, pieces, labels), of the teacher.
-        counts: (batch, pieces), which pieces count.
+        scores: (batch, pieces, labels), the scores of the student.
+        teacher: (batch, pieces, labels), the scores of the teacher.
+        counts: (batch, pieces), true for the pieces that count.
     """
-    return -(taught.float().softmax(-1) * scores.float().log_softmax(-1)).sum(-1)[counts].mean()
+    return -(teacher.float().softmax(-1) * scores.float().log_softmax(-1)).sum(-1)[counts].mean()

@@ -1,8 +1,8 @@
 """TASTY: letter trigrams and a bidirectional LSTM tag the words of a sentence.
 
-Reference: Arnold, Gers, Kilias and Löser, Robust Named Entity Recognition in Idiosyncratic Domains, 2016; the details
-are those of its released code (TeXoo): two dense layers over a binary vector of each word, and a BLSTM whose directions
-are averaged. `capr.annotate.trigrams` makes the vectors.
+Reference: Arnold, Gers, Kilias and Löser, Robust Named Entity Recognition in Idiosyncratic Domains, 2016. The details
+follow its released code (TeXoo): two dense layers over a binary vector of each word, and a BLSTM with averaged
+directions. `capr.runtime.trigrams` makes the vectors.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 
 class Tasty(nn.Module):
-    """Dense, dense, BLSTM, linear layer."""
+    """Two dense layers, a BLSTM and a linear layer."""
 
     def __init__(self, size: int, labels: int, dense: int = 512, hidden: int = 256) -> None:
         super().__init__()

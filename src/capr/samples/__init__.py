@@ -1,7 +1,7 @@
 """The sample corpus: 70 notes of 30 patients and 32 health articles, with 319 questions and their exact answers.
 
-Everything in it was written for capr and is fictional; any likeness to a real patient is chance. It serves the demo and
-the tests, and is a first small benchmark.
+All texts are fictional and were written for capr. Any likeness to a real patient is a coincidence. The demo and the
+tests use the corpus, and it is a small benchmark.
 """
 
 from __future__ import annotations
@@ -15,7 +15,14 @@ from capr.documents import Document, Span, read
 
 @dataclass(frozen=True, slots=True)
 class GoldAnswer:
-    """A place that answers a question: the passage to read, and the words themselves inside it."""
+    """A right answer to a question.
+
+    Attributes:
+        document: the id of the document.
+        passage: the span of the passage to read.
+        span: the span of the answer, inside the passage.
+        text: the characters of the answer.
+    """
 
     document: str
     passage: Span
@@ -25,12 +32,16 @@ class GoldAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question with everything that answers it; nothing does if `answers` is empty.
+    """A question with all its right answers.
 
     Attributes:
-        collection: what it is asked of, `notes` or `articles`.
-        question: a plain question, or None for a pair of `entity` and `aspect`.
-        patient: whose notes are asked; None for the whole collection.
+        id: the id of the question.
+        collection: the documents that the question is about: `notes` or `articles`.
+        question: a question in plain words, or None for a pair of `entity` and `aspect`.
+        entity: the entity of a pair, or None.
+        aspect: the aspect of a pair, or None.
+        patient: the patient whose notes to search, or None for the whole collection.
+        answers: the right answers; empty if the question is unanswerable.
     """
 
     id: str
@@ -43,18 +54,26 @@ class Question:
 
 
 def folder() -> Path:
-    """Where the samples are installed: `notes` (with a metadata.csv), `articles` and `questions.jsonl`."""
+    """Return the folder of the samples: `notes` (with a metadata.csv), `articles` and `questions.jsonl`."""
     return Path(__file__).parent
 
 
 def documents() -> list[Document]:
-    """All notes and articles."""
+    """Return all notes and articles.
+
+    >>> len(documents())
+    102
+    """
     return list(read([folder() / "notes", folder() / "articles"], strict=True))
 
 
 def questions() -> list[Question]:
-    """All questions, those without an answer included."""
-    found = []
+    """Return all questions, including unanswerable ones.
+
+    >>> len(questions())
+    319
+    """
+    result = []
     with (folder() / "questions.jsonl").open(encoding="utf-8") as lines:
         for line in lines:
             record = json.loads(line)
@@ -68,5 +87,5 @@ def questions() -> list[Question]:
                 for answer in record["answers"]
             )
             fields = {name: record.get(name) for name in ("question", "entity", "aspect", "patient")}
-            found.append(Question(record["id"], record["collection"], **fields, answers=answers))
-    return found
+            result.append(Question(record["id"], record["collection"], **fields, answers=answers))
+    return result

@@ -1,27 +1,28 @@
-"""What asking gives: the words that answer a question, where they stand, and how sure that is."""
+"""The results of asking: answers with their spans, confidence and context."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
-from capr.annotate.context import Cue
+from capr.annotate.context import Cue, cues_as_json
 from capr.documents import Document, Span
-from capr.search.said import said
+from capr.search.json_records import span_as_json
+from capr.search.listing import Listing
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Another place at which the same answer was read.
+    """Another place of the same answer.
 
     Attributes:
-        document: its id.
-        span: of the document.
-        text: of the span.
-        headings: as those of an answer.
-        confidence: of the answer at this place.
-        context: likewise.
+        document: the id of the document.
+        span: the span of the answer in the document.
+        text: the text of the span.
+        headings: the headings of its section, the outermost first.
+        confidence: the confidence of the answer at this place.
+        context: the context of the answer at this place.
     """
 
     document: str
@@ -32,15 +33,13 @@ class Place:
     context: Mapping[str, Cue] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        """A plain dictionary."""
+        """Return a plain dictionary."""
         return {
             "document": self.document,
-            "begin": self.span.begin,
-            "end": self.span.end,
-            "text": self.text,
+            **span_as_json(self.span, self.text),
             "confidence": round(self.confidence, 4),
             "headings": list(self.headings),
-            "context": said(self.context),
+            "context": cues_as_json(self.context),
         }
 
 
@@ -49,14 +48,14 @@ class Answer:
     """Words of a document that answer a question. All spans index the text of that document.
 
     Attributes:
-        source: the document itself.
-        span: the answer, never longer than its paragraph.
-        confidence: from 0 to 1, how likely it is that this is the answer.
-        paragraph: in which it was read.
-        sentence: that it stands in; from the first to the last, if it reaches over several.
-        headings: the heading of its section, under those of the sections around it.
-        context: the cue of each property that the answer has: negated, possible, hypothetical, historical, family.
-        places: others at which the same answer was read, the surest first.
+        source: the document.
+        span: the span of the answer, which lies in its paragraph.
+        confidence: the estimated probability that the answer is right, 0 to 1.
+        paragraph: the span of the passage that contains the answer.
+        sentence: the span of the answer's sentence; if the answer spans several sentences, from the first to the last.
+        headings: the headings of its section, the outermost first.
+        context: the cue of each property: negated, possible, hypothetical, historical, family.
+        places: other places of the same answer, the surest first.
     """
 
     source: Document
@@ -69,12 +68,12 @@ class Answer:
     places: tuple[Place, ...] = ()
 
     def __getitem__(self, span: Span) -> str:
-        """The text of a span of the document."""
+        """Return the text of a span of the document."""
         return self.source[span]
 
     @property
     def text(self) -> str:
-        """The answer itself."""
+        """The text of the answer."""
         return self.source[self.span]
 
     @property
@@ -84,49 +83,46 @@ class Answer:
 
     @property
     def title(self) -> str:
-        """Of the document."""
+        """The title of the document."""
         return self.source.title
 
     @property
     def metadata(self) -> Mapping[str, Any]:
-        """Of the document."""
+        """The metadata of the document."""
         return self.source.metadata
 
     def as_json(self) -> dict[str, Any]:
-        """A plain dictionary; `context` has the words for every property that is true."""
-
-        def piece(span: Span) -> dict[str, Any]:
-            return {"begin": span.begin, "end": span.end, "text": self[span]}
-
+        """Return a plain dictionary; `context` has the cue of every property that is true."""
         return {
             "document": self.document,
-            **piece(self.span),
+            **span_as_json(self.span, self.text),
             "confidence": round(self.confidence, 4),
             "title": self.title,
             "headings": list(self.headings),
             "metadata": dict(self.metadata),
-            "context": said(self.context),
-            "sentence": piece(self.sentence),
-            "paragraph": piece(self.paragraph),
+            "context": cues_as_json(self.context),
+            "sentence": span_as_json(self.sentence, self[self.sentence]),
+            "paragraph": span_as_json(self.paragraph, self[self.paragraph]),
             "places": [place.as_json() for place in self.places],
         }
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
-    """The answers to a question, best first, those included that are too unsure to be one.
+class Answers(Listing[Answer]):
+    """The answers to a question, best first, including those below the threshold.
 
     Attributes:
-        question: as it was read.
-        answers: as many as were asked for, at most.
-        threshold: the confidence from which on an answer counts.
-        reader: the name of the model.
-        documents: how many were read.
-        paragraphs: how many were read.
-        took: seconds.
-        notices: what a user should know, such as why something was not read.
+        question: the question, without white space around it.
+        answers: at most `k` answers.
+        threshold: the minimum confidence of an answer.
+        reader: the name of the reader.
+        documents: the number of documents that were read.
+        paragraphs: the number of passages that were read.
+        took: the duration in seconds.
+        notices: notices for the user, such as parts of the question that were not read.
     """
 
+    name: ClassVar[str] = "answers"
     question: str
     answers: tuple[Answer, ...]
     threshold: float
@@ -136,22 +132,13 @@ class Answers:
     took: float = 0.0
     notices: tuple[str, ...] = ()
 
-    def __iter__(self) -> Iterator[Answer]:
-        return iter(self.answers)
-
-    def __len__(self) -> int:
-        return len(self.answers)
-
-    def __getitem__(self, index: int) -> Answer:
-        return self.answers[index]
-
     @property
     def found(self) -> bool:
-        """Whether there is an answer at all: the best is as sure as the threshold, or surer."""
+        """Whether the confidence of the best answer reaches the threshold."""
         return bool(self.answers) and self.answers[0].confidence >= self.threshold
 
-    def as_json(self) -> dict[str, Any]:
-        """A plain dictionary with `answers`."""
+    def about(self) -> dict[str, Any]:
+        """Return the question, the reader and whether an answer was found, as plain values."""
         return {
             "question": self.question,
             "found": self.found,
@@ -160,6 +147,4 @@ class Answers:
             "documents": self.documents,
             "paragraphs": self.paragraphs,
             "took": round(self.took, 3),
-            "notices": list(self.notices),
-            "answers": [answer.as_json() for answer in self.answers],
         }

@@ -1,4 +1,4 @@
-"""The curve of a query over a document: how much each sentence has to do with the entity, the aspect, and both.
+"""The curve of a query over a document: the score of each sentence for the entity, the aspect and both.
 
 Reference: Arnold et al., Learning Contextualized Document Representations for Healthcare Answer Retrieval (CDV), 2020,
 figure 4.
@@ -11,21 +11,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from capr.documents import Document, Span
-from capr.index import Sentences
-from capr.index.protocol import Vector
-from capr.search.runs import answer, span_of
+from capr.index import SpanVectors
+from capr.runtime.identity import Vector
+from capr.runtime.sentence_runs import answer, span_of
 from capr.segment import Passage
 
 
 @dataclass(frozen=True, slots=True)
 class SentenceScore:
-    """What a query says of a sentence.
+    """The scores of a sentence for a query.
 
     Attributes:
-        span: of the document.
-        entity: cosine with the entity, times the weight that the model gives it, if it does; 0 if none is asked for.
-        aspect: cosine with the aspect, likewise.
-        both: their mean, by which passages are ranked.
+        span: the span of the sentence in the document.
+        entity: cosine with the entity, weighted if the model weights entities; 0 if the query has no entity.
+        aspect: cosine with the aspect, weighted in the same way; 0 if the query has no aspect.
+        both: the mean of the two, which ranks passages.
     """
 
     span: Span
@@ -39,13 +39,13 @@ class Curve:
     """The scores of all sentences of a document.
 
     Attributes:
-        document: itself.
-        entity: that was asked for.
-        aspect: that was asked for.
-        sentences: in the order of the text.
-        headings: of its sections, each with the place at which the section begins.
-        threshold: which sentences are a part of the answer; see `capr.search.runs.answer`.
-        by: what scored them: `discourse`, `encoder` or `words`.
+        document: the document.
+        entity: the entity of the query.
+        aspect: the aspect of the query.
+        sentences: the scores, in the order of the text.
+        headings: the headings of its sections, each with the offset at which the section begins.
+        threshold: decides which sentences belong to the answer; see `capr.runtime.sentence_runs.answer`.
+        by: the scorer: `discourse`, `encoder` or `words`.
     """
 
     document: Document
@@ -67,31 +67,31 @@ class Curve:
 
     @property
     def answer(self) -> Span:
-        """The run of sentences that answers best, wherever passages end; empty if there are no sentences."""
-        run = answer([one.both for one in self.sentences], self.threshold)
-        return span_of([one.span for one in self.sentences], run)
+        """The run of sentences that answers best, across passages; empty if there are no sentences."""
+        run = answer([sentence.both for sentence in self.sentences], self.threshold)
+        return span_of([sentence.span for sentence in self.sentences], run)
 
     def peaks(self, count: int = 3) -> list[SentenceScore]:
-        """The best sentences that no neighbour surpasses, best first."""
-        scores = [one.both for one in self.sentences]
-        tops = [
-            one
-            for place, one in enumerate(self.sentences)
-            if scores[place] >= max(scores[max(0, place - 1) : place + 2]) and scores[place - 1 : place] != [one.both]
+        """Return the best sentences among those that score no less than their neighbours, best first."""
+        scores = [sentence.both for sentence in self.sentences]
+        peaks = [
+            sentence
+            for i, sentence in enumerate(self.sentences)
+            if scores[i] >= max(scores[max(0, i - 1) : i + 2]) and scores[i - 1 : i] != [sentence.both]
         ]
-        return sorted(tops, key=lambda one: (-one.both, one.span))[:count]
+        return sorted(peaks, key=lambda sentence: (-sentence.both, sentence.span))[:count]
 
     def first_sentences(self) -> list[tuple[int, str]]:
-        """The headings, each with the place of the first sentence of its section among the sentences."""
-        found = []
+        """Return the headings, each with the index of the first sentence of its section."""
+        result = []
         for begin, heading in self.headings:
-            place = next((i for i, one in enumerate(self.sentences) if one.span.end > begin), None)
-            if place is not None:
-                found.append((place, heading))
-        return found
+            index = next((i for i, sentence in enumerate(self.sentences) if sentence.span.end > begin), None)
+            if index is not None:
+                result.append((index, heading))
+        return result
 
     def as_json(self) -> dict[str, Any]:
-        """A plain dictionary."""
+        """Return a plain dictionary."""
         return {
             "document": self.document.id,
             "entity": self.entity,
@@ -101,37 +101,42 @@ class Curve:
             "headings": [{"begin": begin, "heading": heading} for begin, heading in self.headings],
             "sentences": [
                 {
-                    "begin": one.span.begin,
-                    "end": one.span.end,
-                    "text": self.document[one.span],
-                    "entity": one.entity,
-                    "aspect": one.aspect,
-                    "both": one.both,
+                    "begin": sentence.span.begin,
+                    "end": sentence.span.end,
+                    "text": self.document[sentence.span],
+                    "entity": sentence.entity,
+                    "aspect": sentence.aspect,
+                    "both": sentence.both,
                 }
-                for one in self.sentences
+                for sentence in self.sentences
             ],
         }
 
 
-def scored(sentences: Sequence[Sentences], query: Vector) -> tuple[SentenceScore, ...]:
-    """The scores of the sentences of passages; one that belongs to two passages comes once.
+def score_sentences(passages: Sequence[SpanVectors], query: Vector) -> tuple[SentenceScore, ...]:
+    """Return the scores of the sentences of passages, in the order of the text.
 
-    Each half of a vector has the length 1 / sqrt(2), so that the product of two halves is half of their cosine.
+    A sentence in two passages is returned once. Each half of a vector has the length 1 / sqrt(2), so that the product
+    of two halves is half of their cosine.
+
+    Args:
+        passages: the vectors of the sentences of each passage.
+        query: the vector of the query.
     """
     half = len(query) // 2
-    found: dict[Span, SentenceScore] = {}
-    for one in sentences:
-        entity, aspect = 2 * one.vectors[:, :half] @ query[:half], 2 * one.vectors[:, half:] @ query[half:]
-        for span, of_entity, of_aspect in zip(one.spans, entity.tolist(), aspect.tolist(), strict=True):
-            both = (of_entity + of_aspect) / 2
-            found[span] = SentenceScore(span, round(of_entity, 4), round(of_aspect, 4), round(both, 4))
-    return tuple(found[span] for span in sorted(found))
+    scores: dict[Span, SentenceScore] = {}
+    for passage in passages:
+        entities, aspects = 2 * passage.vectors[:, :half] @ query[:half], 2 * passage.vectors[:, half:] @ query[half:]
+        for span, entity, aspect in zip(passage.spans, entities.tolist(), aspects.tolist(), strict=True):
+            both = (entity + aspect) / 2
+            scores[span] = SentenceScore(span, round(entity, 4), round(aspect, 4), round(both, 4))
+    return tuple(scores[span] for span in sorted(scores))
 
 
 def headings_of(passages: Sequence[Passage]) -> tuple[tuple[int, str], ...]:
-    """The headings of sections, where they begin; of a section in several passages, once."""
-    found: list[tuple[int, str]] = []
+    """Return the headings of the sections of passages, each once, with the offsets at which the sections begin."""
+    headings: list[tuple[int, str]] = []
     for passage in passages:
-        if passage.heading and (not found or found[-1][1] != passage.heading):
-            found.append((passage.span.begin, passage.heading))
-    return tuple(found)
+        if passage.heading and (not headings or headings[-1][1] != passage.heading):
+            headings.append((passage.span.begin, passage.heading))
+    return tuple(headings)

@@ -1,4 +1,4 @@
-"""Facets: how many documents have each value of a field, among those that pass some filters."""
+"""Facets: the number of documents for each value of a field, among the documents that meet the filters."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from capr.index import Filters, Index
 from capr.index.filters import DAY, EXACT, NAMES, PASSAGE_NAMES, field_name
 
 FACETS = ("patient", "type", "source", "aspect")
-EVERY = 1_000_000  # values of a field that are counted
-SHOWN = 50  # that are told
+EVERY = 1_000_000  # values of a field to count
+SHOWN = 50  # values of a field to return
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,8 +20,8 @@ class Facet:
     """The values of a field.
 
     Attributes:
-        values: the most frequent first, as a document writes them, each with its number of documents.
-        more: how many further values there are.
+        values: the values in the spelling of a document, each with its number of documents; the most frequent first.
+        more: the number of values that are left out.
     """
 
     values: tuple[tuple[str, int], ...]
@@ -30,13 +30,13 @@ class Facet:
 
 @dataclass(frozen=True, slots=True)
 class Facets:
-    """What could be chosen.
+    """The facets of several fields.
 
     Attributes:
-        documents: how many pass all filters.
-        fields: for each name what documents have; its own filter is left out.
-        months: `2024-03` with the number of documents, in their order; filters by date are left out.
-        undated: documents that have no date, likewise.
+        documents: the number of documents that meet all filters.
+        fields: the facet of each field. The counts of a field ignore its own filter.
+        months: months such as `2024-03`, each with its number of documents. The counts ignore filters on dates.
+        undated: the number of documents without a date, regardless of filters on dates.
     """
 
     documents: int
@@ -45,7 +45,7 @@ class Facets:
     undated: int
 
     def as_json(self) -> dict[str, Any]:
-        """A plain dictionary."""
+        """Return a plain dictionary."""
         return {
             "documents": self.documents,
             **{
@@ -58,24 +58,24 @@ class Facets:
         }
 
 
-def faceted(index: Index, filters: Filters, names: Sequence[str] = FACETS) -> Facets:
-    """Counts documents; see `Library.facets`."""
+def count_facets(index: Index, filters: Filters, names: Sequence[str] = FACETS) -> Facets:
+    """Count documents; see `Library.facets`."""
     fields = {}
     for name in names:
         field = NAMES.get(name, field_name(name))
         values = index.values(field, EVERY, _without(filters, field))
         shown = values[:SHOWN]
-        if field not in (*PASSAGE_NAMES, *EXACT):  # those are compared as they are written
+        if field not in (*PASSAGE_NAMES, *EXACT):  # the index stores other values in lower case
             spelled = index.spelled(field, [value for value, _ in shown], _without(filters, field))
             shown = [(spelled.get(value, value), count) for value, count in shown]
         fields[name] = Facet(tuple(shown), max(0, len(values) - SHOWN))
-    undated_too = replace(filters, since="", until="", days=(), not_days=())
-    days = sorted(index.values(DAY, EVERY, undated_too))
-    months = tuple((month, sum(count for _, count in some)) for month, some in groupby(days, lambda day: day[0][:7]))
-    undated = len(index.ids(undated_too)) - sum(count for _, count in months)
+    any_date = replace(filters, since="", until="", days=(), not_days=())
+    days = sorted(index.values(DAY, EVERY, any_date))
+    months = tuple((month, sum(count for _, count in group)) for month, group in groupby(days, lambda day: day[0][:7]))
+    undated = len(index.ids(any_date)) - sum(count for _, count in months)
     return Facets(len(index.ids(filters)), fields, months, undated)
 
 
 def _without(filters: Filters, field: str) -> Filters:
-    """The filters but for those that ask for values of a field."""
+    """Return the filters without those that ask for values of a field."""
     return replace(filters, conditions=tuple(c for c in filters.conditions if c.name != field or c.exclude))

@@ -1,95 +1,104 @@
-"""Fusion: one ranking out of several."""
+"""Fusion: combine several rankings into one."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from enum import StrEnum
 from statistics import fmean, pstdev
 
-from capr.index import Found
+from capr.index.records import PassageKey, PassageMatch
 
-RANK = 60
-WEIGHTS = {"lexical": 0.5, "dense": 1.0, "cdv": 1.0, "rerank": 2.0}  # docs/results.md says how they were chosen
-Ranking = Sequence[Found]
-Stages = Sequence[tuple[str, Ranking]]  # with the names of the weights
+RANK = 60  # the constant of reciprocal rank fusion
+# docs/results.md describes the choice of the weights; that of `late` has not been measured yet.
+WEIGHTS = {"lexical": 0.5, "dense": 1.0, "cdv": 1.0, "late": 1.0, "rerank": 2.0}
+Ranking = Sequence[PassageMatch]
+Stages = Sequence[tuple[str, Ranking]]  # the name of each stage, as in WEIGHTS, and its ranking
 
 
-def reciprocal(stages: Stages) -> list[Found]:
-    """The sum of 1 / (60 + rank); scores need not be comparable.
+def reciprocal(stages: Stages) -> list[PassageMatch]:
+    """Return the passages by the sum of 1 / (60 + rank), which needs no comparable scores.
 
     Reference: Cormack, Clarke and Büttcher, Reciprocal rank fusion outperforms Condorcet and individual rank learning
     methods, 2009.
     """
-    totals: dict[int, float] = defaultdict(float)
+    totals: dict[PassageKey, float] = defaultdict(float)
     for _, ranking in stages:
-        for rank, found in enumerate(ranking, 1):
-            totals[found.number] += 1 / (RANK + rank)
-    return _sorted(totals)
+        for rank, match in enumerate(ranking, 1):
+            totals[match.key] += 1 / (RANK + rank)
+    return _sorted(totals, [ranking for _, ranking in stages])
 
 
-def normalised(stages: Stages) -> list[Found]:
-    """The weighted mean of the scores, each brought to 0 (the last of its ranking) to 1 (the first); 0 if missing.
+def normalised(stages: Stages) -> list[PassageMatch]:
+    """Return the passages by the weighted mean of their normalised scores.
+
+    In each ranking, the scores are scaled to the range from 0 (the last passage) to 1 (the first). A passage that a
+    ranking lacks has 0 there.
 
     Reference: Shaw and Fox, Combination of multiple searches (CombSUM), 1994.
     """
-    totals: dict[int, float] = defaultdict(float)
-    whole = sum(WEIGHTS[name] for name, _ in stages)
+    totals: dict[PassageKey, float] = defaultdict(float)
+    total_weight = sum(WEIGHTS[name] for name, _ in stages)
     for name, ranking in stages:
-        scores = [found.score for found in ranking]
+        scores = [match.score for match in ranking]
         low, high = min(scores, default=0.0), max(scores, default=0.0)
-        for found in ranking:
-            share = (found.score - low) / (high - low) if high > low else 1.0
-            totals[found.number] += share * WEIGHTS[name] / whole
-    return _sorted(totals)
+        for match in ranking:
+            share = (match.score - low) / (high - low) if high > low else 1.0
+            totals[match.key] += share * WEIGHTS[name] / total_weight
+    return _sorted(totals, [ranking for _, ranking in stages])
 
 
-def reranked(ordered: Ranking, stages: Stages) -> list[Found]:
-    """The passages of the last stage, a ranker, in the order of all stages together; then the others as they were.
+def reranked(ordered: Ranking, stages: Stages) -> list[PassageMatch]:
+    """Re-rank the candidates that a ranker has scored, and append the other candidates in their previous order.
 
-    The score is the weighted mean of what the stages give, in standard deviations from the mean of those passages. What
-    a stage has not found counts there as its last passage.
+    The score of a candidate is the weighted mean of its scores in all stages. The scores of a stage are standardised
+    over the candidates that the ranker has scored. A candidate that a stage lacks has the lowest score of that stage.
 
     Args:
         ordered: the candidates, best first.
-        stages: the last is the ranker's.
+        stages: all stages; the last one is the ranker.
     """
-    read = {found.number for found in stages[-1][1]}
-    among = [found.number for found in ordered if found.number in read]
+    ranker_keys = {match.key for match in stages[-1][1]}
+    keys = [match.key for match in ordered if match.key in ranker_keys]
     weights = [WEIGHTS[name] for name, _ in stages]
-    totals = dict.fromkeys(among, 0.0)
+    totals = dict.fromkeys(keys, 0.0)
     for weight, (_, ranking) in zip(weights, stages, strict=True):
-        known = {found.number: found.score for found in ranking}
-        last = min(known.values(), default=0.0)
-        scores = [known.get(number, last) for number in among]
-        for number, score in zip(among, _standard(scores), strict=True):
-            totals[number] += weight / sum(weights) * score
-    best = _sorted(totals)
-    lowest = best[-1].score if best else 0.0
-    others = [found.number for found in ordered if found.number not in read]
-    return best + [Found(number, lowest - place) for place, number in enumerate(others, 1)]
+        stage_scores = {match.key: match.score for match in ranking}
+        lowest = min(stage_scores.values(), default=0.0)
+        scores = [stage_scores.get(key, lowest) for key in keys]
+        for key, score in zip(keys, _standardised(scores), strict=True):
+            totals[key] += weight / sum(weights) * score
+    best = _sorted(totals, [ordered])
+    last_score = best[-1].score if best else 0.0
+    others = [match for match in ordered if match.key not in ranker_keys]
+    return best + [match._replace(score=last_score - rank) for rank, match in enumerate(others, 1)]
 
 
 class Fusion(StrEnum):
-    """Ways to join two rankings."""
+    """The methods of fusion."""
 
     scores = "scores"
     reciprocal = "reciprocal"
 
 
-FUSIONS: Mapping[str, Callable[[Stages], list[Found]]] = {
+FUSIONS: Mapping[str, Callable[[Stages], list[PassageMatch]]] = {
     Fusion.scores: normalised,
     Fusion.reciprocal: reciprocal,
 }
 DEFAULT = "scores"
 
 
-def _sorted(totals: Mapping[int, float]) -> list[Found]:
-    return sorted((Found(n, score) for n, score in totals.items()), key=lambda f: (-f.score, f.number))
+def _sorted(totals: Mapping[PassageKey, float], rankings: Iterable[Ranking]) -> list[PassageMatch]:
+    """Sort passages by score. Passages with equal scores keep the order in which their documents were added."""
+    order: dict[PassageKey, int] = {}
+    for match in (match for ranking in rankings for match in ranking):
+        order[match.key] = max(match.order, order.get(match.key, match.order))  # the newest state of the document
+    matches = (PassageMatch(key, score, order[key]) for key, score in totals.items())
+    return sorted(matches, key=lambda match: (-match.score, match.order, match.key))
 
 
-def _standard(scores: Sequence[float]) -> list[float]:
-    """In standard deviations from their mean."""
+def _standardised(scores: Sequence[float]) -> list[float]:
+    """Return the scores in standard deviations from their mean."""
     if not scores:
         return []
     mean, deviation = fmean(scores), pstdev(scores)

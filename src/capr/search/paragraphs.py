@@ -1,7 +1,7 @@
-"""Paragraphs: what is read to answer a question.
+"""Paragraphs: the passages that are read to answer a question.
 
-A paragraph is a passage, as the library keeps them: whole sentences of one section, of a length that a reader takes in
-at once. So an answer lies in what a search finds. Short neighbours are read together, as one stretch of the document.
+A paragraph is a passage of the library: whole sentences of one section, short enough for a reader. An answer therefore
+lies in a passage that a search can find. The reader reads short neighbouring paragraphs together, as a group.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from itertools import islice
 
 from capr.documents import CaprError, Document, Span
 from capr.index import Filters, Index
-from capr.index.filters import PASSAGE_NAMES
+from capr.index.filtered import about_passages
 from capr.search.hit import Hit
 from capr.segment import Passage, passages
-from capr.segment.paragraphs import LENGTH, together
+from capr.segment.paragraphs import LENGTH, group_spans
 
-MOST = 2000  # that are read for one question
-WHOLE = 50_000  # characters of some documents, up to which all is read: a few seconds on two cores
+MOST = 2000  # passages to read for one question
+WHOLE = 50_000  # characters of documents that are read without a search: a few seconds on two cores
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,50 +30,57 @@ class Paragraph:
 
     @property
     def text(self) -> str:
-        """What is read."""
+        """The text of the passage."""
         return self.document[self.passage.span]
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
-    """Neighbouring passages of a document, which are read together: a reader is surer of what it sees in its place."""
+class ParagraphGroup:
+    """Neighbouring paragraphs of a document, read together: their surroundings make a reader surer."""
 
     paragraphs: Sequence[Paragraph]
 
     @property
     def span(self) -> Span:
-        """From the first to the last."""
+        """The span from the first paragraph to the last."""
         return Span(self.paragraphs[0].passage.span.begin, self.paragraphs[-1].passage.span.end)
 
     @property
     def text(self) -> str:
-        """What is read."""
+        """The text of the span."""
         return self.paragraphs[0].document[self.span]
 
-    def placed(self, read: Span) -> tuple[Paragraph, Span]:
-        """The passage in which something begins that was read in the text, and its range of the document therein."""
-        begin, end = (self.span.begin + min(max(0, place), len(self.text)) for place in read)
-        own = [one for one in self.paragraphs if one.passage.span.begin <= begin]
-        paragraph = own[-1] if own else self.paragraphs[0]
+    def locate(self, answer: Span) -> tuple[Paragraph, Span]:
+        """Return the paragraph in which an answer begins, and the span of the answer in the document.
+
+        The span ends with the paragraph at the latest.
+
+        Args:
+            answer: the span of an answer in the text of the group.
+        """
+        begin, end = (self.span.begin + min(max(0, offset), len(self.text)) for offset in answer)
+        candidates = [paragraph for paragraph in self.paragraphs if paragraph.passage.span.begin <= begin]
+        paragraph = candidates[-1] if candidates else self.paragraphs[0]
         return paragraph, Span(begin, min(end, paragraph.passage.span.end))
 
 
-def stretches(paragraphs: Iterable[Paragraph], length: int = LENGTH) -> list[Stretch]:
-    """Passages together with their neighbours, as long as they have no more than so many characters together."""
-    documents: dict[int, list[Paragraph]] = {}
+def group_paragraphs(paragraphs: Iterable[Paragraph], length: int = LENGTH) -> list[ParagraphGroup]:
+    """Group neighbouring paragraphs of each document, up to `length` characters a group."""
+    by_document: dict[int, list[Paragraph]] = {}
     for paragraph in paragraphs:
-        documents.setdefault(id(paragraph.document), []).append(paragraph)
-    found: list[Stretch] = []
-    for some in documents.values():
-        some.sort(key=lambda one: one.passage.span)
-        groups = together(some[0].document.text, (one.passage.span for one in some), length)
-        left = iter(some)
-        found += [Stretch(list(islice(left, len(group)))) for group in groups]
-    return found
+        by_document.setdefault(id(paragraph.document), []).append(paragraph)
+    groups: list[ParagraphGroup] = []
+    for own_paragraphs in by_document.values():
+        own_paragraphs.sort(key=lambda paragraph: paragraph.passage.span)
+        spans = (paragraph.passage.span for paragraph in own_paragraphs)
+        rest = iter(own_paragraphs)
+        for group in group_spans(own_paragraphs[0].document.text, spans, length):
+            groups.append(ParagraphGroup(list(islice(rest, len(group)))))
+    return groups
 
 
-def cut(documents: Iterable[Document]) -> Iterator[Paragraph]:
-    """All paragraphs of documents that are in no library.
+def cut_documents(documents: Iterable[Document]) -> Iterator[Paragraph]:
+    """Yield the paragraphs of documents that are in no library.
 
     Raises:
         CaprError: there are too many.
@@ -88,29 +95,29 @@ def cut(documents: Iterable[Document]) -> Iterator[Paragraph]:
             yield Paragraph(document, passage)
 
 
-def every(index: Index, filters: Filters, characters: float) -> list[Paragraph] | None:
-    """All paragraphs of the documents that pass filters.
+def all_paragraphs(index: Index, filters: Filters, max_characters: float) -> list[Paragraph] | None:
+    """Return all paragraphs of the documents that meet the filters, or None if a search has to choose.
 
-    None if these have more characters, or if the filters are about passages, so that a search has to choose.
+    A search has to choose if the documents have more characters or passages than allowed, if there are no filters, or
+    if the filters are about passages.
     """
-    about_passages = any(condition.name in PASSAGE_NAMES for condition in filters.conditions)
-    if not filters or about_passages or filters.entities or filters.without:
+    if not filters or about_passages(filters):
         return None
-    found: list[Paragraph] = []
+    paragraphs: list[Paragraph] = []
     for document in index.documents(filters):
-        found += [Paragraph(document, stored.entry.passage) for stored in index.passages_in(document.id)]
-        characters -= len(document.text)
-        if characters < 0 or len(found) > MOST:
+        paragraphs += [Paragraph(document, stored.entry.passage) for stored in index.passages_in(document.id)]
+        max_characters -= len(document.text)
+        if max_characters < 0 or len(paragraphs) > MOST:
             return None
-    return found
+    return paragraphs
 
 
-def found_by(hits: Iterable[Hit], index: Index) -> Iterator[Paragraph]:
-    """The paragraphs that a search found; what was removed or exchanged meanwhile is left out."""
-    known: dict[str, Document | None] = {}
+def paragraphs_of_hits(hits: Iterable[Hit], index: Index) -> Iterator[Paragraph]:
+    """Yield the paragraphs of hits, except from documents that were removed or replaced since the search."""
+    documents: dict[str, Document | None] = {}
     for hit in hits:
-        if hit.document not in known:
-            known[hit.document] = index.document(hit.document)
-        document = known[hit.document]
+        if hit.document not in documents:
+            documents[hit.document] = index.document(hit.document)
+        document = documents[hit.document]
         if document is not None and document[hit.passage.span] == hit.text:
             yield Paragraph(document, hit.passage)

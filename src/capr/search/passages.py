@@ -1,10 +1,10 @@
-"""Passages: ranks them, joins the rankings, and shows the best with the evidence."""
+"""Passage search: rank passages, combine the rankings, and return the best passages with their evidence."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property, lru_cache
@@ -12,25 +12,45 @@ from functools import cached_property, lru_cache
 import numpy as np
 
 from capr.documents import CaprError, Span
-from capr.index import Discourse, Encoder, Filters, Found, Grain, Index, Stored
-from capr.index.embedded import OtherModelError
-from capr.index.protocol import Vector
-from capr.search.evidence import BEST, Evidence
+from capr.index import (
+    PASSAGES,
+    PIECES,
+    SENTENCES,
+    Filters,
+    Index,
+    OtherModelError,
+    PassageKey,
+    PassageMatch,
+    Space,
+    StoredPassage,
+)
+from capr.runtime.discourse import Discourse
+from capr.runtime.encoder import Encoder, late_encoder
+from capr.runtime.identity import Vector
+from capr.runtime.onnx import Floats
+from capr.runtime.ranker import Ranker
+from capr.search.consistency import check_model, is_current
+from capr.search.evidence import Evidence
 from capr.search.fusion import DEFAULT, FUSIONS, reranked
 from capr.search.hit import Hit, Neighbour, Sentence, Stage
 from capr.search.parse import Parsed
-from capr.search.prepare import wording
-from capr.search.rerank import Ranker
+from capr.search.reranking import (
+    COMPARED,
+    RERANKED,
+    RERANKED_AFTER_LATE,
+    best_sentences,
+    compare_pieces,
+    rank_with,
+)
 
-DEPTH = 100  # passages that each first stage gives
-RERANKED = 32  # passages that a ranker reads
-LARGEST = 10_000  # hits
-OTHERS = 4  # further hits shown of a group
-Stages = Mapping[str, Mapping[int, Stage]]
+DEPTH = 100  # passages of each first stage that decide the order of the first hits
+LARGEST = 10_000  # maximum hits
+OTHERS = 4  # maximum further hits of a group
+Stages = dict[str, dict[PassageKey, Stage]]
 
 
 class Mode(StrEnum):
-    """First stages."""
+    """The modes of search."""
 
     hybrid = "hybrid"
     lexical = "lexical"
@@ -39,15 +59,15 @@ class Mode(StrEnum):
 
 
 class Group(StrEnum):
-    """What hits may stand for."""
+    """The ways to group hits."""
 
     document = "document"
     patient = "patient"
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """How to search; see `Library.search`."""
+class SearchOptions:
+    """The options of a search; see `Library.search`."""
 
     k: int = 10
     mode: str = "hybrid"
@@ -56,37 +76,50 @@ class Options:
     neighbours: int = 0
 
     def __post_init__(self) -> None:
-        wrong = []
-        for name, least in (("k", 1), ("neighbours", 0)):
+        problems = []
+        for name, minimum in (("k", 1), ("neighbours", 0)):
             value = getattr(self, name)
-            if type(value) is not int or not least <= value <= LARGEST:
-                wrong.append(f"{name} is {value!r}. Fix: ask for {least} to {LARGEST:,} passages.")
-        known = {"mode": tuple(Mode), "fusion": tuple(FUSIONS), "group": (*Group, None)}
-        for name, values in known.items():
+            if type(value) is not int or not minimum <= value <= LARGEST:
+                problems.append(f"{name} is {value!r}. Fix: ask for {minimum} to {LARGEST:,} passages.")
+        choices = {"mode": tuple(Mode), "fusion": tuple(FUSIONS), "group": (*Group, None)}
+        for name, values in choices.items():
             if (value := getattr(self, name)) not in values:
-                wrong.append(f"there is no {name} {value!r}. Fix: use {', '.join(filter(None, values))}.")
-        if wrong:
-            raise CaprError(" ".join(wrong))
+                problems.append(f"there is no {name} {value!r}. Fix: use {', '.join(filter(None, values))}.")
+        if problems:
+            raise CaprError(" ".join(problems))
 
 
-def same_model(index: Index, grain: Grain, model: Encoder | Discourse | None) -> None:
-    """Complains if vectors that were just read may be of another model; a process may exchange them at any time."""
-    known = index.encoder(grain)
-    if model is not None and known is not None and known.digest != model.identity.digest:
-        raise OtherModelError(f"{known.name} ({known.digest[:8]})")
+@dataclass(frozen=True, slots=True)
+class RankedPassage:
+    """A passage to return, with its neighbours and sentences, all from one state of its document.
+
+    Attributes:
+        stored: the passage.
+        score: the score that orders the hits.
+        neighbours: the passages around it.
+        sentences: its best sentences by the scores of a model; None if no model scored sentences.
+    """
+
+    stored: StoredPassage
+    score: float
+    neighbours: tuple[StoredPassage, ...]
+    sentences: tuple[Sentence, ...] | None
 
 
 class PassageSearch:
     """One search.
 
     Args:
-        index: where.
-        parsed: what for.
-        filters: what passages have to pass.
-        encoder: for the dense stage; None leaves it out.
-        ranker: puts the best candidates in order; None leaves them as they are.
-        options: how.
-        discourse: instead of all other first stages; reads the pair of the query.
+        index: the index to search.
+        parsed: the query.
+        filters: conditions on passages.
+        encoder: the encoder of the dense stage; None for a search without that stage.
+        ranker: re-ranks the best candidates; None for a search without re-ranking.
+        options: the options of the search.
+        discourse: the discourse model of the cdv stage, which replaces all other first stages.
+
+    Attributes:
+        notices: notices about stages that were left out.
     """
 
     def __init__(
@@ -96,70 +129,124 @@ class PassageSearch:
         filters: Filters,
         encoder: Encoder | None,
         ranker: Ranker | None,
-        options: Options,
+        options: SearchOptions,
         discourse: Discourse | None = None,
     ) -> None:
         self._index, self._parsed, self._filters, self._options = index, parsed, filters, options
         self._encoder, self._ranker, self._discourse = encoder, ranker, discourse
-        self.notices: list[str] = []  # of what had to be left out
+        # The best sentences of passages, if the ranker scores sentences.
+        self._ranker_sentences: Mapping[PassageKey, tuple[Sentence, ...]] = {}
+        self.notices: list[str] = []
 
     @cached_property
     def _vector(self) -> Vector | None:
-        """Of the query."""
+        """The vector of the query."""
         if self._discourse is not None:
-            return self._of_pair(self._discourse) if any(self._parsed.pair) else None
-        return self._encoder.query(self._parsed.text) if self._encoder is not None and self._parsed.text else None
+            return self._pair_vector(self._discourse) if any(self._parsed.pair) else None
+        return self._encoded[0]
 
-    def _of_pair(self, discourse: Discourse) -> Vector | None:
-        """None if the model knows neither half, since every passage is as near to zeros; a notice tells which."""
+    @cached_property
+    def _encoded(self) -> tuple[Vector | None, Floats | None]:
+        """The vector of the query, and those of its word pieces if the index has such vectors of the same model."""
+        if self._encoder is None or not self._parsed.text:
+            return None, None
+        encoder, identity = late_encoder(self._encoder), self._index.encoder(PIECES)
+        if encoder is None or identity is None or identity.digest != encoder.piece_identity.digest:
+            return self._encoder.query(self._parsed.text), None
+        return encoder.query_with_pieces(self._parsed.text)
+
+    def _pair_vector(self, discourse: Discourse) -> Vector | None:
+        """Return the vector of the entity and the aspect, or None if the model knows neither.
+
+        A vector of zeros would be equally near to every passage. A notice names the unknown words.
+        """
         vector = discourse.query(*self._parsed.pair)
         halves = zip(("entity", "aspect"), self._parsed.pair, np.split(vector, 2), strict=True)
         unknown = [f"the {name} {words!r}" for name, words, half in halves if words.strip() and not half.any()]
         if unknown:
-            left = "its other half alone decides" if vector.any() else "nothing was found"
+            effect = "its other half alone decides" if vector.any() else "nothing was found"
             fact = f"the discourse model knows no word of {' or of '.join(unknown)} of the query"
-            self.notices.append(f"{fact}, so that {left}")
+            self.notices.append(f"{fact}, so that {effect}")
         return vector if vector.any() else None
 
     def hits(self) -> tuple[list[Hit], str]:
-        """The hits, best first, and the mode in which they were found."""
-        rankings, ordered, groups = self._ordered()
+        """Return the hits, best first, and the mode of the search."""
+        stages, ordered, groups = self._rank()
         if self._options.group is None:
-            chosen = self._chosen(ordered, self._options.k)
+            candidates = self._candidates(ordered, self._options.k)
         else:
-            groups = dict(list(groups.items())[: self._options.k])
-            chosen = self._chosen([found for some in groups.values() for found in some])
-        stages = {name: _stages(ranking, chosen) for name, ranking in rankings.items()}
+            groups, candidates = self._group_candidates(groups)
         evidence = Evidence(self._parsed, self._index)
-        scored = self._scored(list(chosen))
-        made = {number: self._hit(*found, evidence, stages, scored) for number, found in chosen.items()}
-        mode = "hybrid" if "fusion" in rankings else next(iter(rankings))
-        return list(made.values()) if self._options.group is None else list(_grouped(groups, made)), mode
+        hits = {key: self._hit(candidate, evidence, stages) for key, candidate in candidates.items()}
+        mode = "hybrid" if "fusion" in stages else next(iter(stages))
+        return list(hits.values()) if self._options.group is None else _grouped(groups, hits), mode
 
-    def _ordered(self) -> tuple[dict[str, Sequence[Found]], Sequence[Found], dict[str, list[Found]]]:
-        """What each stage gives, the last ranking, and its groups; goes deeper until there are enough groups."""
-        group, k = self._options.group, self._options.k
-        depth = max(DEPTH, 2 * k)
-        while True:
-            rankings = self._first_stages(depth)
-            exhausted = all(len(ranking) < depth for ranking in rankings.values()) or depth >= LARGEST
-            if len(rankings) > 1:
-                rankings["fusion"] = FUSIONS[self._options.fusion](list(rankings.items()))
-            ordered = next(reversed(rankings.values()))
-            groups = self._groups(ordered, group) if group else {}
-            if group is None or exhausted or len(groups) >= k:
-                break
-            depth *= 4  # all candidates belong to a few groups
+    def _rank(self) -> tuple[Stages, list[PassageMatch], dict[str, list[PassageMatch]]]:
+        """Return each stage's ranks and scores, the final ranking, and its groups.
+
+        The first `DEPTH` passages of each first stage alone decide the order of the first hits, so that it does not
+        depend on k. If they are too few, deeper candidates follow them.
+        """
+        group, k, depth = self._options.group, self._options.k, DEPTH
+        rankings, is_complete = self._fused(depth)
+        ordered = self._rerank(next(reversed(rankings.values())), rankings)
+        stages = {name: _stages(ranking) for name, ranking in rankings.items()}
+        groups = self._groups(ordered, group) if group else {}
+        while len(groups if group else ordered) < k and not is_complete:
+            depth = min(4 * depth, LARGEST)
+            rankings, is_complete = self._fused(depth)
+            known = {match.key for match in ordered}
+            deeper = [
+                match._replace(score=min(match.score, ordered[-1].score))
+                for match in next(reversed(rankings.values()))
+                if match.key not in known
+            ]
+            for name, ranking in rankings.items():
+                new = {key: stage for key, stage in _stages(ranking).items() if key not in known}
+                stages.setdefault(name, {}).update(new)
+            ordered += deeper
+            if group:
+                deeper_groups = self._groups(deeper, group)
+                groups |= {name: matches for name, matches in deeper_groups.items() if name not in groups}
+        return stages, ordered, groups
+
+    def _fused(self, depth: int) -> tuple[dict[str, list[PassageMatch]], bool]:
+        """Return the rankings of the first stages and their fusion, and whether deeper stages would add nothing."""
+        rankings = {name: list(ranking) for name, ranking in self._first_stages(depth).items()}
+        is_complete = all(len(ranking) < depth for ranking in rankings.values()) or depth >= LARGEST
+        if len(rankings) > 1:
+            rankings["fusion"] = FUSIONS[self._options.fusion](list(rankings.items()))
+        return rankings, is_complete
+
+    def _rerank(self, ordered: list[PassageMatch], rankings: dict[str, list[PassageMatch]]) -> list[PassageMatch]:
+        """Return the candidates as the late stage and the ranker order them; add the rankings of these stages."""
+        if (by_pieces := self._compare_pieces(ordered)) is not None:
+            rankings["late"] = by_pieces
+            ordered = _joined(ordered, rankings)
         if self._ranker is not None and self._parsed.text:
-            rankings["rerank"] = self._read(self._ranker, ordered)
-            ordered = reranked(ordered, [(name, rankings[name]) for name in rankings if name != "fusion"])
-            groups = self._groups(ordered, group) if group else {}
-        return rankings, ordered, groups
+            first = ordered[: RERANKED if by_pieces is None else RERANKED_AFTER_LATE]
+            rankings["rerank"], self._ranker_sentences = rank_with(self._ranker, self._parsed.text, first, self._index)
+            ordered = _joined(ordered, rankings)
+        return list(ordered)
 
-    def _first_stages(self, depth: int) -> dict[str, Sequence[Found]]:
-        """Words in another thread, while this one encodes the query and compares vectors."""
+    def _compare_pieces(self, ordered: Sequence[PassageMatch]) -> list[PassageMatch] | None:
+        """Rank the first candidates by late interaction; None if there are no vectors of word pieces."""
+        if self._encoder is None or self._encoded[1] is None:
+            return None
+        candidates = ordered[:COMPARED]
+        ranking = compare_pieces(self._encoded[1], candidates, self._index)
+        check_model(self._index, PIECES, self._encoder)
+        if len(ranking) < len(candidates):
+            self.notices += self._index.notices(PIECES)
+        return ranking
+
+    def _first_stages(self, depth: int) -> dict[str, Sequence[PassageMatch]]:
+        """Return the rankings of the first stages.
+
+        Another thread searches for words while this one encodes the query and compares vectors.
+        """
         if self._discourse is not None:
-            return {"cdv": self._dense(depth, Grain.SENTENCES)}
+            return {"cdv": self._dense(depth, SENTENCES)}
         if self._encoder is None:
             return {"lexical": self._lexical(depth)}
         if self._options.mode == "dense":
@@ -171,110 +258,142 @@ class PassageSearch:
             self._encoder = None
             self.notices.append(f"only words were compared, not meanings: {error}")
             return {"lexical": lexical.result()}
+        finally:
+            wait([lexical])  # also after an error, so that a search never outlives its call
         return {"lexical": lexical.result(), "dense": dense}
 
-    def _lexical(self, depth: int) -> Sequence[Found]:
+    def _lexical(self, depth: int) -> Sequence[PassageMatch]:
         return self._index.lexical(self._parsed.clauses, depth, self._filters)
 
-    def _dense(self, depth: int, grain: Grain = Grain.PASSAGES) -> Sequence[Found]:
+    def _dense(self, depth: int, space: Space = PASSAGES) -> Sequence[PassageMatch]:
         if self._vector is None:
             return []
-        found = self._index.dense(self._vector, depth, self._filters, self._parsed.clauses, grain)
-        same_model(self._index, grain, self._encoder if grain is Grain.PASSAGES else self._discourse)
-        return found
+        matches = self._index.dense(self._vector, depth, self._filters, self._parsed.clauses, space)
+        check_model(self._index, space, self._discourse if space == SENTENCES else self._encoder)
+        return matches
 
-    def _scored(self, numbers: Sequence[int]) -> Mapping[int, tuple[Sentence, ...]] | None:
-        """The best sentences of passages by their vectors; None where sentences have not been compared."""
+    def _sentences_by_vector(self, keys: Sequence[PassageKey]) -> Mapping[PassageKey, tuple[Sentence, ...]] | None:
+        """Return the best sentences of passages by their vectors, or None in a search without a discourse model."""
         if self._discourse is None or self._vector is None:
             return None
-        found = {}
-        kept = self._index.sentences(numbers)
-        same_model(self._index, Grain.SENTENCES, self._discourse)
-        for number, sentences in kept.items():
-            scores = (sentences.vectors @ self._vector).tolist()
-            both = [Sentence(span, round(score, 4)) for span, score in zip(sentences.spans, scores, strict=True)]
-            found[number] = tuple(sorted(both, key=lambda one: (-one.score, one.span))[:BEST])
-        return found
+        sentences = {}
+        vectors = self._index.span_vectors(keys)
+        check_model(self._index, SENTENCES, self._discourse)
+        for key, span_vectors in vectors.items():
+            scores = (span_vectors.vectors @ self._vector).tolist()
+            sentences[key] = best_sentences(span_vectors.spans, scores)
+        return sentences
 
-    def _read(self, ranker: Ranker, ordered: Sequence[Found]) -> list[Found]:
-        """The first candidates in the order that the ranker gives them."""
-        some = self._index.passages([found.number for found in ordered[:RERANKED]])
-        numbers = [found.number for found in ordered[:RERANKED] if found.number in some]
-        texts = [wording(some[number].title, some[number].entry) for number in numbers]
-        scores = ranker.scores(self._parsed.text, texts)
-        return sorted((Found(n, s) for n, s in zip(numbers, scores, strict=True)), key=lambda found: -found.score)
+    def _groups(self, ordered: Sequence[PassageMatch], by: str) -> dict[str, list[PassageMatch]]:
+        """Return the first passages of each document or patient."""
+        ids = list(dict.fromkeys(match.key.document for match in ordered))
+        names = {id: id for id in ids} if by == Group.document else self._index.patients_of(ids)
+        groups: dict[str, list[PassageMatch]] = {}
+        for match in ordered:
+            if match.key.document in names:
+                groups.setdefault(names[match.key.document], []).append(match)
+        return {name: matches[: 1 + OTHERS] for name, matches in groups.items()}
 
-    def _groups(self, ordered: Sequence[Found], by: str) -> dict[str, list[Found]]:
-        """The first passages of each document or patient."""
-        keys = self._index.groups([found.number for found in ordered], by)
-        groups: dict[str, list[Found]] = {}
-        for found in ordered:
-            if found.number in keys:
-                groups.setdefault(keys[found.number], []).append(found)
-        return {key: found[: 1 + OTHERS] for key, found in groups.items()}
+    def _group_candidates(
+        self, groups: Mapping[str, list[PassageMatch]]
+    ) -> tuple[dict[str, list[PassageMatch]], dict[PassageKey, RankedPassage]]:
+        """Return the first k groups with current passages, and these passages."""
+        candidates: dict[PassageKey, RankedPassage] = {}
+        current_groups: dict[str, list[PassageMatch]] = {}
+        k, all_groups = self._options.k, list(groups.items())
+        for begin in range(0, len(all_groups), k):
+            part = all_groups[begin : begin + k]
+            candidates |= self._candidates([match for _, matches in part for match in matches])
+            for name, matches in part:
+                if any(match.key in candidates for match in matches):
+                    current_groups[name] = matches
+            if len(current_groups) >= k:
+                break
+        return dict(list(current_groups.items())[:k]), candidates
 
-    def _chosen(self, ordered: Sequence[Found], k: int | None = None) -> dict[int, tuple[Stored, float]]:
-        """The first k passages, or all, with their scores; what was removed meanwhile is left out."""
-        chosen: dict[int, tuple[Stored, float]] = {}
+    def _candidates(self, ordered: Sequence[PassageMatch], k: int | None = None) -> dict[PassageKey, RankedPassage]:
+        """Return the first k passages, or all, except from documents that were removed or replaced meanwhile.
+
+        Vectors are read before passages: if a passage is current afterwards, its vectors were current, too.
+        """
+        candidates: dict[PassageKey, RankedPassage] = {}
         step = k or max(1, len(ordered))
         for begin in range(0, len(ordered), step):
             part = ordered[begin : begin + step]
-            known = self._index.passages([found.number for found in part])
-            chosen |= {found.number: (known[found.number], found.score) for found in part if found.number in known}
-            if k and len(chosen) >= k:
-                return dict(list(chosen.items())[:k])
-        return chosen
+            sentences_by_vector = self._sentences_by_vector([match.key for match in part])
+            passages = dict(self._index.passages([match.key for match in part]))
+            neighbours: dict[PassageKey, list[PassageKey]] = {}
+            if self._options.neighbours:  # read the hits again, so that they and their neighbours have the same state
+                neighbours = {m.key: self._neighbours(passages[m.key]) for m in part if is_current(m, passages)}
+                passages = dict(
+                    self._index.passages([*neighbours, *{key for keys in neighbours.values() for key in keys}])
+                )
+            for match in part:
+                if not is_current(match, passages):
+                    continue
+                near = tuple(passages[key] for key in neighbours.get(match.key, ()) if key in passages)
+                if sentences_by_vector is None:
+                    sentences = self._ranker_sentences.get(match.key)
+                else:
+                    sentences = sentences_by_vector.get(match.key, ())
+                candidates[match.key] = RankedPassage(passages[match.key], match.score, near, sentences)
+            if k and len(candidates) >= k:
+                return dict(list(candidates.items())[:k])
+        return candidates
 
-    def _hit(
-        self,
-        stored: Stored,
-        score: float,
-        evidence: Evidence,
-        stages: Stages,
-        scored: Mapping[int, tuple[Sentence, ...]] | None,
-    ) -> Hit:
+    def _neighbours(self, stored: StoredPassage) -> list[PassageKey]:
+        """Return the keys of the neighbours of a passage, in the order of the text."""
+        (document, index), distance = stored.key, self._options.neighbours
+        indexes = range(max(0, index - distance), min(stored.passages, index + distance + 1))
+        return [PassageKey(document, neighbour) for neighbour in indexes if neighbour != index]
+
+    def _hit(self, candidate: RankedPassage, evidence: Evidence, stages: Stages) -> Hit:
+        stored = candidate.stored
         entry = stored.entry
         highlights, sentences = evidence.of(entry)
-        if scored is not None:
-            sentences = tuple(_within(entry.passage.span, scored.get(stored.number, ())))
-        distance = self._options.neighbours
-        around = self._index.neighbours(stored.number, distance) if distance > 0 else ()
+        if candidate.sentences is not None:
+            sentences = tuple(_clip(candidate.sentences, entry.passage.span))
         return Hit(
             entry.passage,
             entry.text,
-            score,
+            candidate.score,
             stored.title,
             stored.metadata,
             entry.aspect,
             entry.mentions,
             sentences,
             highlights,
-            {name: said[stored.number] for name, said in stages.items() if stored.number in said},
-            tuple(Neighbour(near.entry.passage.span, near.entry.text) for near in around),
+            {name: by_key[stored.key] for name, by_key in stages.items() if stored.key in by_key},
+            tuple(Neighbour(near.entry.passage.span, near.entry.text) for near in candidate.neighbours),
             passages=stored.passages,
         )
 
 
-def _within(passage: Span, sentences: Sequence[Sentence]) -> Iterator[Sentence]:
-    """Sentences as far as they lie in a passage."""
-    for one in sentences:
-        span = Span(max(passage.begin, one.span.begin), min(passage.end, one.span.end))
+def _joined(ordered: Sequence[PassageMatch], rankings: Mapping[str, Sequence[PassageMatch]]) -> list[PassageMatch]:
+    """Re-rank the candidates of the last stage by the scores of all stages."""
+    return reranked(ordered, [(name, ranking) for name, ranking in rankings.items() if name != "fusion"])
+
+
+def _clip(sentences: Sequence[Sentence], passage: Span) -> Iterator[Sentence]:
+    """Yield the parts of sentences that lie in a passage."""
+    for sentence in sentences:
+        span = Span(max(passage.begin, sentence.span.begin), min(passage.end, sentence.span.end))
         if span.begin < span.end:
-            yield replace(one, span=span)
+            yield replace(sentence, span=span)
 
 
 @lru_cache(maxsize=1)
 def _threads(process: int) -> ThreadPoolExecutor:
-    """Threads of this process, which a forked one does not have."""
+    """Return the threads of this process; a forked process does not inherit them."""
     return ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="capr")
 
 
-def _grouped(groups: Mapping[str, Sequence[Found]], made: Mapping[int, Hit]) -> list[Hit]:
-    """The best hit of each group, with the others in it."""
-    lists = [(key, [made[f.number] for f in found if f.number in made]) for key, found in groups.items()]
-    return [replace(found[0], group=key, others=tuple(found[1:])) for key, found in lists if found]
+def _grouped(groups: Mapping[str, Sequence[PassageMatch]], hits: Mapping[PassageKey, Hit]) -> list[Hit]:
+    """Return the best hit of each group, with the further hits of the group in `others`."""
+    hits_by_group = [(name, [hits[m.key] for m in matches if m.key in hits]) for name, matches in groups.items()]
+    return [replace(group[0], group=name, others=tuple(group[1:])) for name, group in hits_by_group if group]
 
 
-def _stages(ranking: Sequence[Found], wanted: Collection[int]) -> dict[int, Stage]:
-    """What a ranking says of some passages."""
-    return {f.number: Stage(rank, f.score) for rank, f in enumerate(ranking, 1) if f.number in wanted}
+def _stages(ranking: Sequence[PassageMatch]) -> dict[PassageKey, Stage]:
+    """Return the rank and score of each passage of a ranking."""
+    return {match.key: Stage(rank, match.score) for rank, match in enumerate(ranking, 1)}

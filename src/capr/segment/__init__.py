@@ -1,6 +1,8 @@
-"""Passages out: sentences, sections by heading, uniform pieces and passages, all as ranges of the document's text."""
+"""Segmentation: sentences, sections, passages, paragraphs and uniform segments, all as spans of the document's text."""
 
+from capr.segment.cutting import Cutting
 from capr.segment.headings import HeadingCounts
+from capr.segment.outline import Outline, outline
 from capr.segment.paragraphs import Paragraphs
 from capr.segment.passages import Passage, opening, passages, under
 from capr.segment.sections import Section, sections
@@ -9,12 +11,15 @@ from capr.segment.structure import StructureFlags, structure
 from capr.segment.uniform import uniform
 
 __all__ = [
+    "Cutting",
     "HeadingCounts",
+    "Outline",
     "Paragraphs",
     "Passage",
     "Section",
     "StructureFlags",
     "opening",
+    "outline",
     "passages",
     "sections",
     "sentences",

@@ -1,8 +1,8 @@
-"""Headings in clinical notes and articles: which lines may be one, and which are.
+"""Headings in clinical notes and articles: finding candidate lines and deciding which of them are headings.
 
-Two sources of knowledge decide. A *lexicon* (headings.tsv) of common headings works without any training. *Counts* of
-the headings of a training set, with a threshold, replace it (Lanz and Pecina 2024): a heading then counts if it is
-frequent enough, which also sets how long the sections become.
+There are two ways to decide. A *lexicon* (headings.tsv) of common headings works without training. *Counts* of the
+headings in a training set, with a threshold, replace the lexicon (Lanz and Pecina 2024): a line is then a heading if it
+is frequent enough. The threshold also determines how long the sections become.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from capr.documents.document import Document
 from capr.documents.outline import Heading
 from capr.documents.problem import CaprError
 
-# A line that is short or has a colon early, up to there; and what may stand before the words of a heading.
+# A short line, or the beginning of a line up to an early colon.
 SHORT_OR_COLON = re.compile(r"^(?>[^\r\n:]{1,110})(?=[:\r\n]|\Z)", re.MULTILINE)
+# The marks and the number before the words of a heading.
 PREFIX = re.compile(
     r"[ \t]*(?P<marks>\#{1,6}[ \t]+|\*\*|__)?"
     r"(?P<number>(?:\d{1,2}(?:\.\d{1,2}){0,3}[.)]?|[IVX]{1,4}[.)]|[A-Z][.)])[ \t]+)?(?=[A-Za-z])"
@@ -31,23 +32,23 @@ PREFIX = re.compile(
 COLON = re.compile(r"(?:\*\*|__)?:+(?:\*\*|__)?")
 UNDERLINE = re.compile(r"\r?\n[ \t]*(?:={3,}|-{3,})[ \t]*(?=\r?$)", re.MULTILINE)
 LOWER, UPPER = ascii_lowercase.encode(), ascii_uppercase.encode()
-SMALL_WORDS = frozenset("a an and as at by for from in of on or per the to upon with vs via".split())
+LOWER_CASE_WORDS = frozenset("a an and as at by for from in of on or per the to upon with vs via".split())
 HEAD_WORDS = frozenset(
     "history exam examination findings diagnosis diagnoses plan course medications medication impression "
     "assessment complaint complaints allergies results investigations procedure procedures recommendations "
     "summary instructions treatment management symptoms causes prognosis prevention complications".split()
 )
-# Labels of values: all capitals and a colon, and yet no heading.
+# Labels of values, which are not headings although they have capitals and a colon.
 VALUE_LABELS = frozenset(
     "BP HR RR T TEMP SPO2 SAO2 O2 SAT SATS WT HT BMI WBC RBC HGB HCT PLT NA K CL CO2 HCO3 BUN CR CREAT GLU "
     "GLUCOSE CA MG PHOS INR PT PTT ALT AST ALP TSH BNP CRP ESR LDL HDL HBA1C PO2 PCO2 PH RE MRN DOB NB NOTE "
     "EF LVEF PR QRS QT QTC MD RN NP PA DO TO FROM".split()
 )
-NAMES = frozenset("Dear Dr Dr. Mr Mr. Mrs Mrs. Ms Ms. To From Re Cc".split())
+SALUTATIONS = frozenset("Dear Dr Dr. Mr Mr. Mrs Mrs. Ms Ms. To From Re Cc".split())
 
 
 def normalised(words: str) -> str:
-    """The form in which headings are compared and counted: lower case, single blanks, no colon, marks or number.
+    """Return the form in which headings compare: lower case, single spaces, no colon, marks or number.
 
     >>> normalised("2. Past  Medical HISTORY:")
     'past medical history'
@@ -58,7 +59,7 @@ def normalised(words: str) -> str:
 
 @cache
 def lexicon() -> Mapping[str, int]:
-    """The common headings, normalised, with 1 for a section and 2 for a part of one (`lungs` in an examination)."""
+    """Return the levels of the common normalised headings: 1 for a section, 2 for a subsection (`lungs`)."""
     table = {}
     lines = files("capr.segment").joinpath("headings.tsv").read_text("utf-8").splitlines()
     for number, line in enumerate(lines[1:], 2):
@@ -70,16 +71,17 @@ def lexicon() -> Mapping[str, int]:
 
 
 class HeadingCounts(Counter[str]):
-    """How often each heading opens a line in a training set.
+    """The number of lines of a training set that begin with each heading.
 
-    >>> counts = HeadingCounts.learn([Document("1", "PLAN: rest\\n"), Document("2", "Plan:\\nfluids\\n")])
-    >>> counts["plan"]
-    2
+    Example:
+        >>> counts = HeadingCounts.learn([Document("1", "PLAN: rest\\n"), Document("2", "Plan:\\nfluids\\n")])
+        >>> counts["plan"]
+        2
     """
 
     @classmethod
     def learn(cls, documents: Iterable[Document]) -> HeadingCounts:
-        """Counts every line of the documents that could be a heading by its form."""
+        """Count every line of the documents that has the form of a heading."""
         counts = cls()
         for document in documents:
             counts.update(normalised(heading.words) for heading in possible_headings(document.text))
@@ -87,7 +89,11 @@ class HeadingCounts(Counter[str]):
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> HeadingCounts:
-        """Reads what `save` wrote."""
+        """Load counts from a file that `save` wrote.
+
+        Raises:
+            CaprError: the file cannot be read, or does not contain heading counts.
+        """
         try:
             table = json.loads(Path(path).read_text("utf-8"))
             return cls({str(heading): int(count) for heading, count in table.items()})
@@ -96,15 +102,24 @@ class HeadingCounts(Counter[str]):
             raise CaprError(f"{path}: it cannot be read ({error.strerror}). Fix: {fix}.") from error
         except (ValueError, AttributeError, TypeError) as error:
             fix = "name a file that `capr headings FILE... -o COUNTS` made, or a new one"
-            raise CaprError(f"{path}: it does not hold heading counts ({error}). Fix: {fix}.") from error
+            raise CaprError(f"{path}: it does not contain heading counts ({error}). Fix: {fix}.") from error
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Writes JSON, the most frequent headings first."""
+        """Write the counts as JSON, the most frequent headings first."""
         Path(path).write_text(json.dumps(dict(self.most_common()), indent=1, ensure_ascii=False) + "\n", "utf-8")
 
 
-class Candidate(NamedTuple):
-    """A line that may be or begin with a heading: marks, number, words, and then a colon or the end of the line."""
+class HeadingCandidate(NamedTuple):
+    """A line that may be a heading or begin with one.
+
+    Attributes:
+        text: the text of the document.
+        begin, end: the span of the candidate, up to its colon or the end of the line.
+        marks: Markdown marks before the words, such as `##`; or an empty string.
+        numbered: whether a number precedes the words.
+        words: the words of the heading.
+        colon: whether a colon follows the words.
+    """
 
     text: str
     begin: int
@@ -116,17 +131,17 @@ class Candidate(NamedTuple):
 
     @property
     def alone(self) -> bool:
-        """Whether nothing follows on the line."""
+        """Whether the line has no text after the candidate."""
         return not self.colon or not self.text[self.end : self.end + 200].split("\n", 1)[0].strip()
 
     @property
     def stands_apart(self) -> bool:
-        """Whether a blank line, or the start of the text, precedes it."""
+        """Whether a blank line or the start of the text precedes the candidate."""
         before = self.text[max(0, self.begin - 4) : self.begin].replace("\r", "")
         return not before or before.endswith("\n\n") or before == "\n"
 
 
-def _candidates(text: str) -> Iterator[Candidate]:
+def _candidates(text: str) -> Iterator[HeadingCandidate]:
     for line in SHORT_OR_COLON.finditer(text):
         begin, end = line.span()
         colon = COLON.match(text, end)
@@ -140,33 +155,35 @@ def _candidates(text: str) -> Iterator[Candidate]:
             continue
         if colon is not None:
             end = colon.end()
-        yield Candidate(text, begin, end, prefix["marks"] or "", prefix["number"] is not None, words, colon is not None)
+        yield HeadingCandidate(
+            text, begin, end, prefix["marks"] or "", prefix["number"] is not None, words, colon is not None
+        )
 
 
 def possible_headings(text: str) -> Iterator[Heading]:
-    """Every line that has the form of a heading, whatever it says."""
+    """Yield every line that has the form of a heading, regardless of its words."""
     for line in _candidates(text):
-        formed = line.colon or line.marks or _is_capital(line.words) or _is_title(line.words)
-        if formed and len(line.words.split()) <= 8:
+        has_form = line.colon or line.marks or _is_capital(line.words) or _is_title(line.words)
+        if has_form and len(line.words.split()) <= 8:
             yield Heading(line.begin, line.end, line.words, 1)
 
 
 def frequent_headings(text: str, counts: Mapping[str, int], threshold: int) -> Iterator[Heading]:
-    """The headings that were counted at least `threshold` times in the training set; all of them open a section."""
+    """Yield the headings that occur at least `threshold` times in the training set, all at level 1."""
     for heading in possible_headings(text):
         if counts.get(normalised(heading.words), 0) >= threshold:
             yield heading
 
 
 def common_headings(text: str) -> Iterator[Heading]:
-    """The headings that the lexicon knows or that their form gives away."""
+    """Yield the lines that are headings by the lexicon or by their form."""
     yield from _common_headings(text, _is_shouting(text))
 
 
 def _common_headings(text: str, shouting: bool) -> Iterator[Heading]:
-    known = lexicon()
+    levels = lexicon()
     for line in _candidates(text):
-        level = _level(line, known, shouting)
+        level = _level(line, levels, shouting)
         if not line.colon and (underline := UNDERLINE.match(text, line.end)):
             yield Heading(line.begin, underline.end(), line.words, level or 1)
         elif level:
@@ -174,21 +191,27 @@ def _common_headings(text: str, shouting: bool) -> Iterator[Heading]:
 
 
 def is_heading_line(line: str) -> bool:
-    """Whether a line, taken alone, is a heading and nothing else."""
+    """Return whether a line consists of a heading alone, judged without its context."""
     heading = next(_common_headings(line, shouting=False), None)
     return heading is not None and not line[heading.end :].strip()
 
 
-def _level(line: Candidate, known: Mapping[str, int], shouting: bool) -> int:
-    """The depth of a candidate, 0 if it is no heading. Marks (`#`) stand below the headings in words."""
+def _level(line: HeadingCandidate, levels: Mapping[str, int], shouting: bool) -> int:
+    """Return the level of a candidate, or 0 if it is not a heading. Headings with `#` rank below all others.
+
+    Args:
+        line: the candidate.
+        levels: the lexicon.
+        shouting: whether the text is mostly in capitals.
+    """
     if line.marks.startswith("#"):
         return len(line.marks.strip()) + 1
     words = line.words
     key = " ".join(words.lower().split())
     if line.colon and line.text[line.end : line.end + 1].isalnum():  # "MEDS:aspirin", but not "12:30" or "UA:neg"
-        return known.get(key, 0) if words.isupper() else 0
-    if key in known and (line.colon or (len(key) > 2 and words[0].isupper())):
-        return known[key]
+        return levels.get(key, 0) if words.isupper() else 0
+    if key in levels and (line.colon or (len(key) > 2 and words[0].isupper())):
+        return levels[key]
     count = words.count(" ") + 1
     if count > 8 or words[-1] in ".,;!?":
         return 0
@@ -196,8 +219,8 @@ def _level(line: Candidate, known: Mapping[str, int], shouting: bool) -> int:
     if line.colon and capital:
         return 0 if words in VALUE_LABELS else 1 if line.stands_apart else 2
     if line.colon:
-        named = words.split()[0] in NAMES
-        return int(not line.numbered and not named and _is_title(words) and line.alone)
+        addresses_person = words.split()[0] in SALUTATIONS  # "Dear Dr Roe:"
+        return int(not line.numbered and not addresses_person and _is_title(words) and line.alone)
     if not words[0].isupper() or not line.stands_apart:
         return 0
     return int(capital or (count <= 6 and (line.marks != "" or key.rsplit(" ", 1)[-1] in HEAD_WORDS)))
@@ -208,15 +231,17 @@ def _is_capital(words: str) -> bool:
 
 
 def _is_title(words: str) -> bool:
-    """Title Case, or Sentence case of at most three words."""
-    listed = words.split()
-    if not listed or not listed[0][0].isupper():
+    """Return whether words are in Title Case, or in Sentence case and at most three."""
+    word_list = words.split()
+    if not word_list or not word_list[0][0].isupper():
         return False
-    return len(listed) <= 3 or all(word[0].isupper() or word in SMALL_WORDS or not word[0].isalpha() for word in listed)
+    return len(word_list) <= 3 or all(
+        word[0].isupper() or word in LOWER_CASE_WORDS or not word[0].isalpha() for word in word_list
+    )
 
 
 def _is_shouting(text: str) -> bool:
-    """Whether the text is mostly in capitals, so that capitals mean nothing."""
+    """Return whether a text is mostly in capitals, so that capitals do not mark a heading."""
     sample = text[:4000].encode("ascii", "ignore")
-    small = len(sample) - len(sample.translate(None, LOWER))
-    return len(sample) - len(sample.translate(None, UPPER)) > small
+    lower = len(sample) - len(sample.translate(None, LOWER))
+    return len(sample) - len(sample.translate(None, UPPER)) > lower

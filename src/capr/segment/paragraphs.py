@@ -1,7 +1,7 @@
-"""Paragraphs: a document cut into the pieces that a reader of answers reads one by one.
+"""Paragraphs: the segments of a document that a reader of answers reads one at a time.
 
-Reference: Lanz and Pecina, Paragraph Retrieval for Enhanced Question Answering in Clinical Documents, 2024: by headings
-that are frequent enough, uniformly, or not at all; or, as capr itself reads, passages with their neighbours.
+Reference: Lanz and Pecina, Paragraph Retrieval for Enhanced Question Answering in Clinical Documents, 2024. The paper
+cuts by headings that are frequent enough, uniformly, or not at all. capr's own search groups neighbouring passages.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from capr.segment.sections import sections
 from capr.segment.uniform import uniform
 
 CUTS = ("passage", "heading", "uniform", "whole")
-LENGTH = 1000  # characters: of 300 to 1,500, best on development reports
+LENGTH = 1000  # characters: the best length from 300 to 1,500 on development reports
 
 
 @dataclass(frozen=True, slots=True)
 class Paragraphs:
-    """A way of cutting: call it with a document, and it gives the spans of its paragraphs.
+    """A method of cutting documents into paragraphs. Call the object with a document to get the spans.
 
     Attributes:
-        cut: `passage` (short neighbours together), `heading`, `uniform` or `whole`.
-        length: of a uniform paragraph on average, or of passages together at most, in characters.
-        counts: of headings (`count_headings`); without them, a lexicon and the marks of the source decide.
-        threshold: how often a heading must have been counted to open a paragraph.
+        cut: `passage` (groups of neighbouring passages), `heading`, `uniform` or `whole`.
+        length: in characters, the average length of a uniform paragraph or the maximum length of a group of passages.
+        counts: counts of headings (`count_headings`). Without them, a lexicon and the annotations of the source decide.
+        threshold: the minimum count of a heading that opens a paragraph.
 
     Example:
         >>> note = Document("1", "ALLERGIES: None.\\nPLAN:\\nRest.\\n")
@@ -47,36 +47,43 @@ class Paragraphs:
 
     def __post_init__(self) -> None:
         if self.cut not in CUTS:
-            raise CaprError(f"there is no way {self.cut!r} to cut paragraphs. Fix: use one of {', '.join(CUTS)}.")
+            raise CaprError(f"there is no method {self.cut!r} to cut paragraphs. Fix: use one of {', '.join(CUTS)}.")
         if self.length < 1:
             raise CaprError(f"the length of a paragraph is {self.length}. Fix: give it at least 1 character.")
 
     @classmethod
     def of_length(cls, cut: str, length: int, documents: Sequence[Document]) -> Paragraphs:
-        """The way that cuts these documents to about the length on average.
+        """Return the method that cuts documents to paragraphs of about a given length on average.
 
-        By heading, their headings are counted, and the threshold is the one that comes nearest.
+        Args:
+            cut: as in the constructor. For `heading`, the function counts the headings of the documents and chooses the
+                threshold whose average length comes closest.
+            length: the average length of a paragraph, in characters.
+            documents: the documents to measure.
         """
         if cut != "heading":
             return cls(cut, length)
         counts = count_headings(documents)
-        often = sorted(counts[key] for document in documents for _, key in _inner_openings(document))
+        frequencies = sorted(counts[key] for document in documents for _, key in _inner_headings(document))
         characters = sum(len(document.text) for document in documents)
 
         def distance(threshold: int) -> float:
-            paragraphs = len(documents) + len(often) - bisect_left(often, threshold)
+            paragraphs = len(documents) + len(frequencies) - bisect_left(frequencies, threshold)
             return abs(characters / max(1, paragraphs) - length)
 
-        choices = [*dict.fromkeys(often), max(often, default=0) + 1]
-        return cls(cut, length, counts, min(choices, key=distance))
+        thresholds = [*dict.fromkeys(frequencies), max(frequencies, default=0) + 1]
+        return cls(cut, length, counts, min(thresholds, key=distance))
 
     def __call__(self, document: Document, answers: Sequence[Span] = ()) -> list[Span]:
-        """The paragraphs, in order; together they are the text. None for a text without words.
+        """Cut a document into paragraphs.
 
         Args:
-            document: any.
-            answers: ranges that should not be cut, where they are known: a uniform border moves to the end of the
-                answer that it cuts, a heading inside an answer opens nothing.
+            document: any document.
+            answers: spans that should not be cut, if the caller knows them. A uniform border inside an answer moves to
+                the end of that answer; a heading inside an answer does not open a paragraph.
+
+        Returns:
+            The spans in order. Together they are the text. A text without words has no paragraphs.
         """
         text = document.text
         if not text.strip():
@@ -89,66 +96,72 @@ class Paragraphs:
         return [Span(begin, end) for begin, end in pairwise([0, *begins, len(text)])]
 
     def _begins(self, document: Document) -> list[int]:
-        """Where paragraphs begin, but for the first; a heading without a body goes with what follows it."""
+        """Return the offsets of all paragraphs but the first. A heading without a body joins the next paragraph."""
         if self.cut == "passage":
             spans = [passage.span for passage in passages(document)]
-            return [some[0].begin for some in together(document.text, spans, self.length)[1:]]
+            return [group[0].begin for group in group_spans(document.text, spans, self.length)[1:]]
         if self.counts is not None:
-            opened = _inner_openings(document)
-            return [begin for begin, key in opened if self.counts.get(key, 0) >= self.threshold]
+            headings = _inner_headings(document)
+            return [begin for begin, key in headings if self.counts.get(key, 0) >= self.threshold]
         begins: list[int] = []
-        bare = True
+        previous_is_empty = True
         for section in sections(document):
-            if not bare:
+            if not previous_is_empty:
                 begins.append(section.span.begin)
-            bare = not document[section.body].strip()
+            previous_is_empty = not document[section.body].strip()
         return begins
 
 
-def together(text: str, spans: Iterable[Span], length: int) -> list[list[Span]]:
-    """Ranges of a text, in order, each with the next while only blanks are between and all are not too long together.
+def group_spans(text: str, spans: Iterable[Span], length: int) -> list[list[Span]]:
+    """Group neighbouring spans of a text.
 
-    >>> together("One. Two. Three.", [Span(0, 4), Span(5, 9), Span(10, 16)], 10)
-    [[Span(begin=0, end=4), Span(begin=5, end=9)], [Span(begin=10, end=16)]]
+    Args:
+        text: the text of the spans.
+        spans: the spans in the order of the text. A group contains spans with only white space between them.
+        length: the maximum length of a group of several spans, in characters.
+
+    Example:
+        >>> group_spans("One. Two. Three.", [Span(0, 4), Span(5, 9), Span(10, 16)], 10)
+        [[Span(begin=0, end=4), Span(begin=5, end=9)], [Span(begin=10, end=16)]]
     """
-    found: list[list[Span]] = []
+    groups: list[list[Span]] = []
     for span in spans:
-        last = found[-1] if found else []
-        follows = bool(last) and last[-1].end <= span.begin and not text[last[-1].end : span.begin].strip()
-        if follows and span.end - last[0].begin <= length:
-            last.append(span)
+        group = groups[-1] if groups else []
+        is_neighbour = bool(group) and group[-1].end <= span.begin and not text[group[-1].end : span.begin].strip()
+        if is_neighbour and span.end - group[0].begin <= length:
+            group.append(span)
         else:
-            found.append([span])
-    return found
+            groups.append([span])
+    return groups
 
 
 def count_headings(documents: Iterable[Document]) -> HeadingCounts:
-    """How often each heading opens a section that the source marked or, where it marked none, a line of the text."""
-    return HeadingCounts(key for document in documents for _, key in _openings(document))
+    """Count the headings of sections that the source marked or, in a document without such sections, of lines."""
+    return HeadingCounts(key for document in documents for _, key in _headings(document))
 
 
-def holding(paragraphs: Sequence[Span], span: Span) -> int:
-    """The number of the paragraph in which a span begins.
+def paragraph_index(paragraphs: Sequence[Span], span: Span) -> int:
+    """Return the index of the paragraph in which a span begins, counted from 0.
 
-    >>> holding([Span(0, 5), Span(5, 9)], Span(5, 7))
+    >>> paragraph_index([Span(0, 5), Span(5, 9)], Span(5, 7))
     1
     """
     return bisect_right(paragraphs, span.begin, key=lambda paragraph: paragraph.begin) - 1
 
 
-def _openings(document: Document) -> list[tuple[int, str]]:
-    """Where a heading stands, and the heading in the form in which it is counted."""
-    marked = [(a.span.begin, normalised(str(a.value.get("heading") or ""))) for a in document.annotated("section")]
-    if marked:
-        return [(begin, key) for begin, key in marked if key]
+def _headings(document: Document) -> list[tuple[int, str]]:
+    """Return the offset of each heading, and the heading in the form in which it is counted."""
+    annotated = [(a.span.begin, normalised(str(a.value.get("heading") or ""))) for a in document.annotated("section")]
+    if annotated:
+        return [(begin, key) for begin, key in annotated if key]
     return [(heading.begin, normalised(heading.words)) for heading in possible_headings(document.text)]
 
 
-def _inner_openings(document: Document) -> list[tuple[int, str]]:
-    """The same without those that have no words before them: there a paragraph begins anyway."""
+def _inner_headings(document: Document) -> list[tuple[int, str]]:
+    """Return the headings except a heading at the start of the text, where a paragraph begins anyway."""
     text = document.text
-    first = len(text) - len(text.lstrip())
-    return [(begin, key) for begin, key in dict.fromkeys(_openings(document)) if begin > first]
+    text_begin = len(text) - len(text.lstrip())
+    return [(begin, key) for begin, key in dict.fromkeys(_headings(document)) if begin > text_begin]
 
 
 def _inside(begin: int, answers: Sequence[Span]) -> bool:

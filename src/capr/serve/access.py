@@ -1,4 +1,4 @@
-"""Access: who is asking, and may they?"""
+"""Access: identify the caller of a request, and check the role."""
 
 from __future__ import annotations
 
@@ -11,25 +11,26 @@ from starlette.types import Scope
 from capr.index import Filters
 from capr.serve.limits import WrongTokens
 from capr.serve.problems import ProblemError
-from capr.serve.tokens import ROLES, Restrictions, Tokens
+from capr.serve.tokens import ROLES, Restrictions, TokenStore
 
-NAMES = ("localhost", "127.0.0.1", "[::1]")  # by which this machine calls itself
-# A proxy stands before the server, so that everybody seems to ask from this machine.
-FORWARDED = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via")
-MAKE = "make a token (capr token create LIBRARY --name NAME), and send it as Authorization: Bearer TOKEN"
+LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")  # names of this machine in the header Host
+# Headers that proxies add. Behind a proxy, every request seems to come from this machine.
+PROXY_HEADERS = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via")
+CREATE_TOKEN = "make a token (capr token create LIBRARY --name NAME), and send it as Authorization: Bearer TOKEN"
+SEND_TOKEN = "send yours as Authorization: Bearer TOKEN, or ask the administrator for one"
 
 
 @dataclass(frozen=True)
 class Caller:
-    """Who asks.
+    """The caller of a request.
 
     Attributes:
-        id: of the token; empty if there is none.
-        name: of its holder.
-        role: what it may do.
-        filters: what every document has to pass that it may see.
-        restrictions: the same as it was written.
-        open: whether the library has no token at all, so that whoever sits at this machine may do everything.
+        id: the id of the token; empty without a token.
+        name: the name of the holder.
+        role: the role of the token.
+        filters: the conditions on every document that the caller may see.
+        restrictions: the same conditions as the administrator wrote them.
+        open: whether the library has no tokens, so that every user of this machine is an administrator.
     """
 
     id: str
@@ -40,75 +41,88 @@ class Caller:
     open: bool = False
 
     def may(self, role: str) -> bool:
-        """Whether it may do what needs a role."""
+        """Return whether the role of the caller includes another role."""
         return ROLES.index(self.role) >= ROLES.index(role)
 
 
 LOCAL = Caller("", "local", "admin", open=True)
 
 
-def caller(scope: Scope, tokens: Tokens, wrong: WrongTokens, require_token: bool = False) -> Caller:
-    """Who sends a request.
+def identify_caller(scope: Scope, tokens: TokenStore, wrong_tokens: WrongTokens, require_token: bool = False) -> Caller:
+    """Return the caller of a request.
 
     Args:
-        scope: of the request.
-        tokens: of the library.
-        wrong: counts those that are not valid.
-        require_token: whether nobody is served without one, not even who sits at this machine while there is none.
+        scope: the scope of the request.
+        tokens: the tokens of the library.
+        wrong_tokens: the counter of tokens that are not valid.
+        require_token: whether every caller needs a token, even users of this machine while no token exists.
 
     Raises:
-        ProblemError: 401 without a valid token, 403 from elsewhere while there is no token, 429 after many wrong ones.
+        ProblemError: 401 without a valid token; 403 from another machine while no token exists; 429 after many wrong
+            tokens.
     """
     connection = HTTPConnection(scope)
-    same_origin(connection)
+    check_same_origin(connection)
     if not tokens.all():
         if require_token:
-            raise ProblemError(401, "the library has no token yet, and this server answers nobody without one", MAKE)
+            raise ProblemError(
+                401, "the library has no token yet, and this server answers nobody without one", CREATE_TOKEN
+            )
         return _local(connection)
-    kind, _, given = connection.headers.get("authorization", "").partition(" ")
-    if kind.lower() != "bearer" or not given.strip():
-        raise ProblemError(401, "there is no token", MAKE)
-    token = tokens.find(given.strip())
+    scheme, _, secret = connection.headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not secret.strip():
+        raise ProblemError(401, "the request has no token", SEND_TOKEN)
+    token = tokens.find(secret.strip())
     if token is None:
-        wrong.count_one(address(scope))
-    assert token is not None
+        wrong_tokens.reject(client_address(scope))
     return Caller(token.id, token.name, token.role, token.filters, token.restrictions)
 
 
-def same_origin(connection: HTTPConnection) -> None:
-    """403 for what a page of another site makes a browser send."""
+def check_same_origin(connection: HTTPConnection) -> None:
+    """Reject requests that a page of another site makes a browser send.
+
+    Raises:
+        ProblemError: 403 for such a request.
+    """
     origin = connection.headers.get("origin")
     host = connection.headers.get("host", "")
     site = connection.headers.get("sec-fetch-site", "none")
     if (origin is not None and origin.partition("://")[2] != host) or site not in ("none", "same-origin"):
-        fact = "a page of another site asks, and this server answers none but its own"
-        raise ProblemError(403, fact, "open the page of this server; a proxy has to pass the header Host on")
+        fact = "a page of another site sent the request, and this server answers only its own page"
+        raise ProblemError(403, fact, "open the page of this server; a proxy must pass the header Host on")
 
 
-def address(scope: Scope) -> str:
-    """From where a request comes."""
+def client_address(scope: Scope) -> str:
+    """Return the IP address of the client."""
     client = scope.get("client")
     return str(client[0]) if client else "unknown"
 
 
 def _local(connection: HTTPConnection) -> Caller:
-    """Whoever sits at this machine; a name of another machine may be a page that has itself called so."""
-    forwarded = [name for name in FORWARDED if name in connection.headers]
+    """Return the local caller of a library without tokens.
+
+    Reject proxies, other machines and other host names: a page of another site may use a DNS name that resolves to
+    this machine.
+
+    Raises:
+        ProblemError: 403 for any of these.
+    """
+    forwarded = [name for name in PROXY_HEADERS if name in connection.headers]
     host = connection.headers.get("host", "")
     name = host if host.startswith("[") and host.endswith("]") else host.rpartition(":")[0] or host
-    if forwarded or not is_loopback(address(connection.scope)) or name not in NAMES:
-        fact = "the library has no token yet, and without one only this machine is served"
-        raise ProblemError(403, fact, MAKE)
+    if forwarded or not is_loopback(client_address(connection.scope)) or name not in LOCAL_HOSTS:
+        fact = "the library has no token yet, and without one the server answers only this machine"
+        raise ProblemError(403, fact, CREATE_TOKEN)
     return LOCAL
 
 
 def is_loopback(host: str) -> bool:
-    """Whether an address, or a name, is that of this machine."""
+    """Return whether an IP address or a host name is a loopback address of this machine."""
     if host == "localhost":
         return True
     try:
-        found = ip_address(host.strip("[]"))
+        address = ip_address(host.strip("[]"))
     except ValueError:
         return False
-    mapped = getattr(found, "ipv4_mapped", None)
-    return (mapped or found).is_loopback
+    mapped = getattr(address, "ipv4_mapped", None)
+    return (mapped or address).is_loopback

@@ -1,7 +1,8 @@
-"""The audit trail: who searched or opened what, when, with which filters, and what was shown.
+"""The audit trail: which caller read or changed which documents, when, and with which query and filters.
 
-An append-only file of JSON Lines. A line is on disk before the reply leaves; if it cannot be written, there is no
-reply. Several processes may write to it, and whoever finds it too large or too old closes it and begins the next.
+The trail is an append-only file of JSON Lines. The server syncs each line to disk before it sends the reply, and sends
+no reply if that fails. Several processes may write to it; a process that finds the file too large or too old rotates
+it.
 """
 
 from __future__ import annotations
@@ -24,23 +25,25 @@ from queue import SimpleQueue
 from typing import Any
 
 from capr.documents import CaprError
+from capr.serve.durable import sync_folder
 
 FILE, LOCK, KEY = "audit.jsonl", "lock", "key"
-FIRST = 4096  # bytes in which the first line's time stands
+TIME_BYTES = 4096  # the first line has its time within so many bytes
 TIME = re.compile(rb'"time": "([^"]+)"')
 DAY = 86_400.0
+YEAR_OR_MONTH = re.compile(r"\d{4}(?:-\d\d)?", re.ASCII)
 
 
 @dataclass
-class Record:
-    """What is told of one request; routes fill in what they know.
+class AuditRecord:
+    """The facts about one request that the audit trail records. Routes fill in the fields.
 
     Attributes:
-        query: what was asked, as it was given.
-        filters: with which.
-        documents: the ids of all documents of which something was shown, or that were changed.
-        asked: the ids of documents that were asked for, or sent, of which nothing was shown or changed by this.
-        more: whatever else says what was done.
+        query: the text, entity and aspect of the query, as the caller sent them.
+        filters: the filters, as the caller sent them.
+        documents: the ids of all documents that the reply shows or the request changed.
+        asked: the ids of documents that the caller requested or sent, but that were neither shown nor changed.
+        more: further fields of the entry.
     """
 
     query: Mapping[str, str] = field(default_factory=dict)
@@ -50,87 +53,90 @@ class Record:
     more: Mapping[str, Any] = field(default_factory=dict)
 
     @property
-    def refused(self) -> Record:
-        """The same of a request that was not served: what it asked for was not shown."""
+    def refused(self) -> AuditRecord:
+        """Return the record of the request if the server refuses it and shows none of the documents."""
         return replace(self, documents=(), asked=[*self.asked, *self.documents])
 
 
 class Audit:
-    """Writes the trail.
+    """The writer of the trail.
 
-    Lines of requests that come at the same time are written together, so that they share one wait for the disk.
+    A background thread writes the lines of concurrent requests together, so that they share one sync.
 
     Args:
-        folder: made if it is not there.
-        hashed: keep a keyed hash of queries instead of their text. Equal queries have equal hashes; the key is in the
-            folder.
-        size: bytes after which a file is closed.
-        days: after which it is.
+        folder: the folder of the trail; created if it does not exist.
+        hashed: whether to store a keyed hash of queries instead of their text. Equal queries have equal hashes; the
+            key is in the folder.
+        size: the size in bytes at which a file is closed.
+        days: the age at which a file is closed.
     """
 
     def __init__(self, folder: Path, hashed: bool = False, size: int = 64_000_000, days: float = 30.0) -> None:
-        self.folder, self._size, self._age = folder, size, days * DAY
+        self.folder, self._max_size, self._max_age = folder, size, days * DAY
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._lock = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
             self._key = _key(folder / KEY) if hashed else None
         except OSError as error:
-            fix = "give this user the right to write there, or name another folder with --audit"
+            fix = "give this user write access there, or name another folder with --audit"
             raise CaprError(f"the audit trail {folder} cannot be written ({error.strerror}). Fix: {fix}.") from error
-        self._appending = threading.Lock()  # the lock of the file is one for all threads
-        self._lines: SimpleQueue[tuple[bytes, asyncio.Future[None]] | None] = SimpleQueue()
+        self._appending = threading.Lock()  # the file lock does not separate the threads of a process
+        self._queue: SimpleQueue[tuple[bytes, asyncio.Future[None]] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._write_all, name="capr-audit", daemon=True)
         self._thread.start()
 
-    def line(self, record: Record, **known: Any) -> bytes:
-        """A line of the trail."""
+    def line(self, record: AuditRecord, **fields: Any) -> bytes:
+        """Return the line of a record with further fields."""
         query = {name: text for name, text in record.query.items() if text}
         if self._key is not None:
             query = {
                 name: "hmac-sha256:" + hmac.new(self._key, text.encode("utf-8", "replace"), hashlib.sha256).hexdigest()
                 for name, text in query.items()
             }
-        said = {
-            "query": query, "filters": record.filters, "documents": list(record.documents), "asked": list(record.asked)
-        }  # fmt: skip
-        told = {**known, **{name: value for name, value in said.items() if value}, **record.more}
-        return json.dumps(told, ensure_ascii=False, default=str).encode("utf-8", "replace") + b"\n"
+        details = {
+            "query": query,
+            "filters": record.filters,
+            "documents": list(record.documents),
+            "asked": list(record.asked),
+        }
+        entry = {**fields, **{name: value for name, value in details.items() if value}, **record.more}
+        return json.dumps(entry, ensure_ascii=False, default=str).encode("utf-8", "replace") + b"\n"
 
     async def write(self, line: bytes) -> None:
-        """Returns when the line is on disk.
+        """Write a line, and return when it is on disk.
 
         Raises:
-            OSError: it is not.
+            OSError: the line cannot be written.
         """
         future = asyncio.get_running_loop().create_future()
-        self._lines.put((line, future))
+        self._queue.put((line, future))
         await future
 
     def close(self) -> None:
-        """Writes what is left."""
-        self._lines.put(None)
+        """Write the lines that are still in the queue, and stop the thread."""
+        self._queue.put(None)
         self._thread.join(10)
 
     def _write_all(self) -> None:
-        last = False
-        while not last:
-            waiting = [self._lines.get()]
-            while not self._lines.empty():
-                waiting.append(self._lines.get())
-            last = None in waiting
-            batch = [one for one in waiting if one is not None]
+        closed = False
+        while not closed:
+            items = [self._queue.get()]
+            while not self._queue.empty():
+                items.append(self._queue.get())
+            closed = None in items
+            batch = [item for item in items if item is not None]
             if not batch:
                 continue
             error: OSError | None = None
             try:
                 self.append(b"".join(line for line, _ in batch))
-            except Exception as failed:  # whatever it is, those who wait have to be told, and the next ones served
-                error = failed if isinstance(failed, OSError) else OSError(str(failed))
+            except Exception as failure:  # every request must learn of it, and the thread must go on
+                error = failure if isinstance(failure, OSError) else OSError(str(failure))
             for _, future in batch:
                 future.get_loop().call_soon_threadsafe(_settle, future, error)
 
     def append(self, lines: bytes) -> None:
-        """Writes lines, and waits until they are on disk. One process at a time, so that none is torn or lost."""
+        """Write lines, and wait until they are on disk. A lock keeps other processes from writing in between."""
         with self._appending:
             fcntl.flock(self._lock, fcntl.LOCK_EX)
             try:
@@ -141,12 +147,12 @@ class Audit:
     def _append(self, lines: bytes) -> None:
         file = self.folder / FILE
         self._rotate(file)
-        there = file.exists()
+        exists = file.exists()
         descriptor = os.open(file, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
         try:
             size = os.fstat(descriptor).st_size
             if size and os.pread(descriptor, 1, size - 1) != b"\n":
-                lines = b"\n" + lines  # a process was killed, or a disk was full, in the middle of a line
+                lines = b"\n" + lines  # the last line is incomplete: a process was killed, or the disk was full
             written = os.write(descriptor, lines)
             if written < len(lines):
                 os.ftruncate(descriptor, size)
@@ -154,30 +160,37 @@ class Audit:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-        if not there:
-            _sync_folder(self.folder)
+        if not exists:
+            sync_folder(self.folder)
 
     def _rotate(self, file: Path) -> None:
         try:
             size = file.stat().st_size
         except FileNotFoundError:
             return
-        begun = _begun(file)
-        if size < self._size and (begun is None or time.time() - begun < self._age):
+        started = _start_time(file)
+        if size < self._max_size and (started is None or time.time() - started < self._max_age):
             return
-        moment = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")
-        file.rename(self.folder / f"audit-{moment}.jsonl")
+        time_suffix = datetime.now(UTC).strftime("%Y%m%dT%H%M%S.%f")
+        file.rename(self.folder / f"audit-{time_suffix}.jsonl")
 
 
 def entries(folder: Path, *, since: str = "", who: str = "", document: str = "") -> Iterator[dict[str, Any]]:
-    """The entries of a trail in their order, of closed files, too; a line that is not whole is told as damaged.
+    """Yield the entries of a trail in their order, those of closed files included.
+
+    An incomplete line becomes an entry with the field `damaged`, whatever the conditions.
 
     Args:
-        folder: of the trail.
-        since: a day or a moment, `2024-03-18` or `2024-03-18T09:30`.
+        folder: the folder of the trail.
+        since: the day or time of the earliest entry, `2024-03-18` or `2024-03-18T09:30`; in UTC unless it names an
+            offset.
         who: the name or the id of a token.
-        document: the id of a document that was shown or changed.
+        document: the id of a document that the request showed or changed.
+
+    Raises:
+        CaprError: there is no trail, or `since` is not a date.
     """
+    since = _earliest_time(since)
     if not folder.is_dir():
         raise CaprError(f"there is no audit trail {folder}. Fix: name the folder with --audit, or serve the library.")
     for file in [*sorted(folder.glob("audit-*.jsonl")), folder / FILE]:
@@ -193,13 +206,27 @@ def entries(folder: Path, *, since: str = "", who: str = "", document: str = "")
                         raise ValueError("no object")
                 except ValueError:
                     entry = {"damaged": f"{file.name}, line {number}"}
-                if _wanted(entry, since, who, document):
+                if _matches(entry, since, who, document):
                     yield entry
 
 
-def _wanted(entry: Mapping[str, Any], since: str, who: str, document: str) -> bool:
+def _earliest_time(since: str) -> str:
+    """Return a date or time in the form in which the trail stores times, so that texts compare as times do."""
+    text = since.strip()
+    if not text:
+        return ""
+    try:
+        moment = datetime.fromisoformat(f"{text}-01-01"[:10] if YEAR_OR_MONTH.fullmatch(text) else text)
+        if moment.tzinfo is not None:
+            moment = moment.astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise CaprError(f"{since!r} is not a date. Fix: write 2024-03-18 or 2024-03-18T09:30.") from error
+    return moment.replace(tzinfo=None).isoformat()
+
+
+def _matches(entry: Mapping[str, Any], since: str, who: str, document: str) -> bool:
     if "damaged" in entry:
-        return True  # it may be about anything
+        return True  # it may be an entry that matches
     return (
         str(entry.get("time", "")) >= since
         and (not who or who in (entry.get("who"), entry.get("token")))
@@ -208,6 +235,7 @@ def _wanted(entry: Mapping[str, Any], since: str, who: str, document: str) -> bo
 
 
 def _settle(future: asyncio.Future[None], error: OSError | None) -> None:
+    """Set the result of a future, unless its request was cancelled."""
     if future.done():
         return
     if error is None:
@@ -216,19 +244,19 @@ def _settle(future: asyncio.Future[None], error: OSError | None) -> None:
         future.set_exception(error)
 
 
-def _begun(file: Path) -> float | None:
-    """When the first line of a file was written."""
+def _start_time(file: Path) -> float | None:
+    """Return when the first line of a file was written; None if it has no valid time."""
     with file.open("rb") as opened:
-        line = opened.readline(FIRST)
-    found = TIME.search(line)
+        first_line = opened.readline(TIME_BYTES)
+    match = TIME.search(first_line)
     try:
-        return datetime.fromisoformat(found[1].decode()).timestamp() if found else None
+        return datetime.fromisoformat(match[1].decode()).timestamp() if match else None
     except ValueError:
         return None
 
 
 def _key(file: Path) -> bytes:
-    """The key of hashes; made once, by whichever process comes first."""
+    """Return the key of the hashes. The first process creates it."""
     part = file.with_name(f"{KEY}.{os.getpid()}.part")
     if not file.exists():
         with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as opened:
@@ -242,11 +270,3 @@ def _key(file: Path) -> bytes:
         finally:
             part.unlink()
     return file.read_bytes()
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -1,7 +1,7 @@
-"""De-identification: hides what names a person before a text leaves the server.
+"""De-identification: hides identifying details before a text leaves the server.
 
-A `Deidentifier` says which characters to hide, and each of these becomes one `█`. So a text is as long as before, and
-every span still fits. To use another one, write a class with the method `find`, and start the server with
+A `Deidentifier` finds the spans to hide, and each of their characters becomes one `█`. The text keeps its length, so
+every span stays valid. To use another one, write a class with the method `find`, and start the server with
 `--deidentify module:name`.
 """
 
@@ -20,7 +20,7 @@ MONTH = (
     r"|Oct(?:ober)?|Nov(?:ember)?|Dec(?:ember)?)(?![a-z])\.?"
 )
 DAY = r"\d{1,2}(?:st|nd|rd|th)?"
-# MR and MS in capitals are also a scan and a disease, and DR a kind of tablet: only with a dot are they titles.
+# MR and MS in capitals are also a scan and a disease, and DR a kind of tablet, so they count as titles only with a dot.
 TITLE = r"(?:(?:Drs?|Mrs?|Ms|Mx|Miss|Prof(?:essor)?|MRS|DRS|PROF|(?<!NOT )(?<!TO )MISS)\b\.?|(?:DR|MR|MS)\.)"
 PARTICLE = r"(?:(?:van|von|zu|der|den|ter|ten|de|del|della|di|da|dos|du|la|le|el|al|bin|ibn|st\.?)[ ]+)"
 INITIAL = r"(?:[A-Z]\b\.?[ ]*)"
@@ -38,7 +38,7 @@ RULES = tuple(
         r"(?<![\w.])(?:\+?\d{1,3}[ .-]?)?(?:\(\d{3}\)[ ]?|\d{3}[ .-])\d{3}[ .-]\d{4}\b",  # (617) 555-0134
         r"(?<![\w.])\+?1?[2-9]\d{2}[2-9]\d{6}\b",  # 6175550134
         r"(?<![\w.])\+\d[\d ]{7,15}\d\b",  # +44 20 7946 0958
-        r"(?<![\w.])0(?:\d{9,10}|\d{2,4}[ /-]\d{6,8})\b",  # 0171 1234567
+        r"(?<![\w.])0(?:\d{9,10}|\d{2,4}[ /-]\d{6,8})\b",  # 0171 2345678
         r"(?<![\w.])0(?:\d{2}[ -]\d{4}[ -]\d{4}|\d{3,4}[ -]\d{3}[ -]\d{3,4})\b",  # 020 7946 0958
         r"\b\d{3}-\d{2}-\d{4}\b",  # a social security number
         r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+\b",
@@ -52,29 +52,30 @@ NAMES = re.compile(
 )
 NUMBERS = re.compile(r"(?i)mrn|ssn|phone|fax|e-?mail|address|account|insurance")
 DATES = re.compile(r"(?i)date|born|birth|dob|admi|discharge|time")
-HANDLES = ("patient", "file", "source", "type")  # by which documents are filtered; see docs/serving.md
+# Fields that stay unmasked because users filter by them: see docs/guides/serve-a-department.md.
+VISIBLE_FIELDS = ("patient", "file", "source", "type")
 DEGREES = frozenset("md do phd rn np pa jr sr ii iii dr mr mrs ms prof the and of for".split())
 
 
 class Deidentifier(Protocol):
-    """Finds what names a person."""
+    """Finds the spans that identify a person."""
 
     def find(self, text: str, metadata: Mapping[str, Any]) -> Iterable[Span]:
-        """What to hide of a text: of a document, its title, a heading, or a value of its metadata.
+        """Return the spans of a text to hide.
 
         Args:
-            text: any of these.
-            metadata: of the document, which may tell the names of the patient and of who wrote it.
+            text: a document, title, heading, or value of the metadata.
+            metadata: the metadata of the document, which may have the names of the patient and of the author.
         """
 
 
 class Rules:
-    """Names that the metadata tell, and after Dr. or Mr.; dates, telephone numbers, record numbers, e-mail addresses.
+    """Find names from the metadata and after titles (Dr., Mr.), dates, telephone and record numbers, e-mail addresses.
 
-    Rules find much, and not all. Whoever must not see a name should not be given the text.
+    Rules miss some names. Do not rely on them for readers who must never see a name.
 
     >>> text = "Seen by Dr. Ames on 3/18/2024, MRN: 4471902. Ms Lee may call (617) 555-0134."
-    >>> masked(text, Rules().find(text, {}))
+    >>> mask(text, Rules().find(text, {}))
     'Seen by ███ ████ on █████████, ████ ███████. ██ ███ may call █████ ████████.'
     """
 
@@ -82,76 +83,76 @@ class Rules:
         for rule in RULES:
             for match in rule.finditer(text):
                 yield Span(*match.span())
-        known = sorted(_known(metadata), key=len, reverse=True)
-        if known:
-            words = "|".join(map(re.escape, known))
+        identifiers = sorted(_identifiers(metadata), key=len, reverse=True)
+        if identifiers:
+            words = "|".join(map(re.escape, identifiers))
             for match in re.finditer(rf"(?<!\w)(?:{words})(?:['’]s)?(?!\w)", text, re.IGNORECASE):
                 yield Span(*match.span())
 
 
-def deidentifier(given: str) -> Deidentifier | None:
-    """The one that was named: `rules`, or `module:name`; None for an empty name."""
-    if not given:
+def load_deidentifier(setting: str) -> Deidentifier | None:
+    """Return the de-identifier that a setting names: `rules` or `module:name`; None for an empty setting."""
+    if not setting:
         return None
-    if given == "rules":
+    if setting == "rules":
         return Rules()
-    module, _, name = given.partition(":")
+    module, _, name = setting.partition(":")
     try:
-        found = getattr(import_module(module), name)
-        made = found() if isinstance(found, type) else found
+        attribute = getattr(import_module(module), name)
+        deidentifier = attribute() if isinstance(attribute, type) else attribute
     except (ImportError, AttributeError, ValueError, TypeError) as error:
         fix = "use rules, or the module:name of a class with a method find(text, metadata)"
-        raise CaprError(f"there is no de-identification {given!r} ({error}). Fix: {fix}.") from error
-    if not callable(getattr(made, "find", None)):
-        raise CaprError(f"{given} cannot de-identify. Fix: give it a method find(text, metadata).")
-    return made  # type: ignore[no-any-return]
+        raise CaprError(f"there is no de-identification {setting!r} ({error}). Fix: {fix}.") from error
+    if not callable(getattr(deidentifier, "find", None)):
+        raise CaprError(f"{setting} cannot de-identify. Fix: give it a method find(text, metadata).")
+    return deidentifier  # type: ignore[no-any-return]
 
 
-def masked(text: str, spans: Iterable[Span]) -> str:
-    """A text of the same length with some characters hidden; blanks stay."""
-    found = list(text)
+def mask(text: str, spans: Iterable[Span]) -> str:
+    """Return the text with the characters of the spans hidden, at the same length; white space stays."""
+    characters = list(text)
     for span in spans:
-        for place in range(max(0, span.begin), min(len(found), span.end)):
-            if not found[place].isspace():
-                found[place] = HIDDEN
-    return "".join(found)
+        for position in range(max(0, span.begin), min(len(characters), span.end)):
+            if not characters[position].isspace():
+                characters[position] = HIDDEN
+    return "".join(characters)
 
 
-def masked_metadata(metadata: Mapping[str, Any], by: Deidentifier) -> dict[str, Any]:
-    """Metadata without names, numbers and days; of a date the year stays, and what is filtered by stays whole."""
+def mask_metadata(metadata: Mapping[str, Any], by: Deidentifier) -> dict[str, Any]:
+    """Return metadata with names, numbers and days masked. Years and the fields in `VISIBLE_FIELDS` stay."""
     return {
-        name: value if name in HANDLES and not _has_names(value) else _masked_value(name, value, metadata, by)
+        name: value if name in VISIBLE_FIELDS and not _has_fields(value) else _mask_value(name, value, metadata, by)
         for name, value in metadata.items()
     }
 
 
-def _has_names(value: Any) -> bool:
-    """Whether there are further names in a value, and not just what is filtered by."""
-    return isinstance(value, Mapping) or (isinstance(value, list | tuple) and any(map(_has_names, value)))
+def _has_fields(value: Any) -> bool:
+    """Return whether a value contains fields of its own, which may hold names."""
+    return isinstance(value, Mapping) or (isinstance(value, list | tuple) and any(map(_has_fields, value)))
 
 
-def _masked_value(name: str, value: Any, metadata: Mapping[str, Any], by: Deidentifier) -> Any:
+def _mask_value(name: str, value: Any, metadata: Mapping[str, Any], by: Deidentifier) -> Any:
     if isinstance(value, Mapping):
-        return {str(inner): _masked_value(str(inner), one, metadata, by) for inner, one in value.items()}
+        return {str(inner): _mask_value(str(inner), item, metadata, by) for inner, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_masked_value(name, one, metadata, by) for one in value]
+        return [_mask_value(name, item, metadata, by) for item in value]
     if value is None or isinstance(value, bool):
         return value
     text = str(value)
     if NAMES.search(name) or NUMBERS.search(name):
-        return masked(text, [Span(0, len(text))])
+        return mask(text, [Span(0, len(text))])
     if DATES.search(name):
         year = re.match(r"\d{4}(?!\d)", text)
-        return masked(text, [Span(4 if year else 0, len(text))])
-    return masked(text, by.find(text, metadata)) if isinstance(value, str) else value
+        return mask(text, [Span(4 if year else 0, len(text))])
+    return mask(text, by.find(text, metadata)) if isinstance(value, str) else value
 
 
-def _known(metadata: Mapping[str, Any]) -> Iterator[str]:
-    """The words of names, and the numbers, that the metadata have."""
+def _identifiers(metadata: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the words of names and the numbers in the metadata."""
     for name, value in metadata.items():
         for part in value if isinstance(value, list | tuple) else [value]:
             if isinstance(part, Mapping):
-                yield from _known(part)
+                yield from _identifiers(part)
             elif isinstance(part, str | int) and not isinstance(part, bool):
                 if NAMES.search(name):
                     yield from (w for w in re.findall(r"[^\W\d_]{2,}", str(part)) if w.casefold() not in DEGREES)

@@ -1,4 +1,4 @@
-"""Masking: takes what a `Deidentifier` finds out of whatever the server sends."""
+"""Masking: hides the spans that a `Deidentifier` finds in every reply of the server."""
 
 from __future__ import annotations
 
@@ -8,123 +8,126 @@ from typing import Any
 from capr.documents import Document, NotThereError
 from capr.search import Library
 from capr.search.conditions import THERE
-from capr.serve.deidentify import HIDDEN, Deidentifier, masked, masked_metadata
+from capr.serve.deidentify import HIDDEN, Deidentifier, mask, mask_metadata
 
 
 class Masking:
-    """The texts of one reply. Each document is read whole, so that a name is hidden wherever it is cut.
+    """Masks the texts of one reply.
+
+    It masks whole documents and then cuts them, so that a name at the edge of a passage is hidden as well.
 
     Args:
-        by: finds what to hide; None for nothing, and then everything is sent as it is.
-        library: that the documents are in.
+        deidentifier: finds the spans to hide; None to send everything unmasked.
+        library: the library of the documents.
     """
 
-    def __init__(self, by: Deidentifier | None, library: Library) -> None:
-        self._by, self._library = by, library
-        self._known: dict[str, tuple[Document, str]] = {}
+    def __init__(self, deidentifier: Deidentifier | None, library: Library) -> None:
+        self._deidentifier, self._library = deidentifier, library
+        self._documents: dict[str, tuple[Document, str]] = {}
 
     def __bool__(self) -> bool:
-        return self._by is not None
+        return self._deidentifier is not None
 
     def text(self, document: Document) -> str:
-        """The text of a document, masked."""
-        return self._masked(document.id, document)[1]
+        """Return the masked text of a document."""
+        return self._masked_document(document.id, document)[1]
 
-    def short(self, text: str, metadata: Mapping[str, Any]) -> str:
-        """A title or a heading, masked."""
-        return masked(text, self._by.find(text, metadata)) if self._by is not None else text
+    def short_text(self, text: str, metadata: Mapping[str, Any]) -> str:
+        """Return a masked title or heading."""
+        return mask(text, self._deidentifier.find(text, metadata)) if self._deidentifier is not None else text
 
     def metadata(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
-        """Metadata, masked."""
-        return masked_metadata(metadata, self._by) if self._by is not None else dict(metadata)
+        """Return masked metadata."""
+        return mask_metadata(metadata, self._deidentifier) if self._deidentifier is not None else dict(metadata)
 
-    def results(self, found: dict[str, Any]) -> dict[str, Any]:
-        """What a search gives."""
+    def results(self, results: dict[str, Any]) -> dict[str, Any]:
+        """Mask the results of a search in place, and return them."""
         if self:
-            found["hits"] = self._pieces(found["hits"])
-            found["notices"] = _without_values(found["notices"])
-        return found
+            results["hits"] = self._excerpts(results["hits"])
+            results["notices"] = _without_values(results["notices"])
+        return results
 
-    def answers(self, found: dict[str, Any]) -> dict[str, Any]:
-        """What asking gives."""
+    def answers(self, results: dict[str, Any]) -> dict[str, Any]:
+        """Mask the answers to a question in place, and return them."""
         if self:
-            count = len(found["answers"])
-            found["answers"] = self._pieces(found["answers"])
-            if len(found["answers"]) < count:
-                best = max((answer["confidence"] for answer in found["answers"]), default=-1.0)
-                found["found"] = found["found"] and best >= found["threshold"]
-            found["notices"] = _without_values(found["notices"])
-        return found
+            count = len(results["answers"])
+            results["answers"] = self._excerpts(results["answers"])
+            if len(results["answers"]) < count:
+                best = max((answer["confidence"] for answer in results["answers"]), default=-1.0)
+                results["found"] = results["found"] and best >= results["threshold"]
+            results["notices"] = _without_values(results["notices"])
+        return results
 
-    def piece(self, found: dict[str, Any]) -> dict[str, Any]:
-        """A hit, a passage, an answer, or a place of one: all that lies in its document, and that tells of it.
+    def excerpt(self, excerpt: dict[str, Any]) -> dict[str, Any]:
+        """Mask a hit, a passage, an answer or another location of an answer in place, and return it.
 
         Raises:
-            NotThereError: its document is not there any more.
+            NotThereError: the document has been removed.
         """
         if not self:
-            return found
-        document, text = self._masked(found["document"])
+            return excerpt
+        document, text = self._masked_document(excerpt["document"])
         metadata = document.metadata
-        found["text"] = text[found["begin"] : found["end"]]
-        if "title" in found:
-            found["title"] = self.short(document.title, metadata)
-        if "metadata" in found:
-            found["metadata"] = self.metadata(metadata)
-        if "headings" in found:
-            found["headings"] = [self.short(heading, metadata) for heading in found["headings"]]
-        if "aspect" in found:
-            found["aspect"] = self.short(found["aspect"], metadata)
+        excerpt["text"] = text[excerpt["begin"] : excerpt["end"]]
+        if "title" in excerpt:
+            excerpt["title"] = self.short_text(document.title, metadata)
+        if "metadata" in excerpt:
+            excerpt["metadata"] = self.metadata(metadata)
+        if "headings" in excerpt:
+            excerpt["headings"] = [self.short_text(heading, metadata) for heading in excerpt["headings"]]
+        if "aspect" in excerpt:
+            excerpt["aspect"] = self.short_text(excerpt["aspect"], metadata)
         for name in ("sentences", "neighbours"):
-            for one in found.get(name, ()):
-                one["text"] = text[one["begin"] : one["end"]]
+            for part in excerpt.get(name, ()):
+                part["text"] = text[part["begin"] : part["end"]]
         for name in ("sentence", "paragraph"):
-            if name in found:
-                found[name]["text"] = text[found[name]["begin"] : found[name]["end"]]
-        if "highlights" in found:
-            found["highlights"] = [span for span in found["highlights"] if HIDDEN not in text[span[0] : span[1]]]
-        if "mentions" in found:
-            found["mentions"] = self.mentions(found["mentions"], text)
-        _mask_cues(found.get("context", {}), text)
+            if name in excerpt:
+                excerpt[name]["text"] = text[excerpt[name]["begin"] : excerpt[name]["end"]]
+        if "highlights" in excerpt:
+            excerpt["highlights"] = [span for span in excerpt["highlights"] if HIDDEN not in text[span[0] : span[1]]]
+        if "mentions" in excerpt:
+            excerpt["mentions"] = self.mentions(excerpt["mentions"], text)
+        _mask_cues(excerpt.get("context", {}), text)
         for name in ("others", "places"):
-            found.update({name: self._pieces(found[name])} if name in found else {})
-        return found
+            excerpt.update({name: self._excerpts(excerpt[name])} if name in excerpt else {})
+        return excerpt
 
-    def _pieces(self, found: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-        """Those whose document is still there: it may have been removed since they were found."""
-        kept = []
-        for one in found:
+    def _excerpts(self, excerpts: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Return the masked excerpts, without those whose documents were removed after the search."""
+        masked = []
+        for excerpt in excerpts:
             try:
-                kept.append(self.piece(one))
+                masked.append(self.excerpt(excerpt))
             except NotThereError:
-                if others := self._pieces(one.get("others", ())):  # the next best stands for the group
-                    kept.append({**others[0], "group": one["group"], "others": others[1:]})
-        return kept
+                if others := self._excerpts(excerpt.get("others", ())):  # the next best hit represents the group
+                    masked.append({**others[0], "group": excerpt["group"], "others": others[1:]})
+        return masked
 
     def mentions(self, mentions: list[dict[str, Any]], text: str) -> list[dict[str, Any]]:
-        """Those that are not hidden: what a name means would tell it."""
-        shown = [one for one in mentions if HIDDEN not in text[one["begin"] : one["end"]]]
-        for one in shown:
-            _mask_cues(one["cues"], text)
-        return shown
+        """Return the mentions that are not hidden: the concept of a hidden one would reveal it."""
+        visible = [mention for mention in mentions if HIDDEN not in text[mention["begin"] : mention["end"]]]
+        for mention in visible:
+            _mask_cues(mention["cues"], text)
+        return visible
 
-    def _masked(self, id: str, document: Document | None = None) -> tuple[Document, str]:
-        if id not in self._known:
-            whole = document or self._library.document(id)
-            text = whole.text
-            if self._by is not None:
-                text = masked(text, list(self._by.find(text, whole.metadata)))
-            self._known[id] = whole, text
-        return self._known[id]
+    def _masked_document(self, id: str, document: Document | None = None) -> tuple[Document, str]:
+        """Return a document and its masked text."""
+        if id not in self._documents:
+            document = document or self._library.document(id)
+            text = document.text
+            if self._deidentifier is not None:
+                text = mask(text, list(self._deidentifier.find(text, document.metadata)))
+            self._documents[id] = document, text
+        return self._documents[id]
 
 
 def _mask_cues(cues: Mapping[str, dict[str, Any]], text: str) -> None:
-    """Takes the words of cues from a text that is masked."""
+    """Replace the words of cues by those of the masked text."""
     for cue in cues.values():
         if cue["begin"] is not None:
             cue["text"] = text[cue["begin"] : cue["end"]]
 
 
 def _without_values(notices: Iterable[str]) -> list[str]:
-    """Notices that do not tell which values a field has: those may be names."""
+    """Return the notices without the values of a field, which may be names."""
     return [notice.partition(THERE)[0] for notice in notices]

@@ -1,13 +1,14 @@
-"""Settings: everything that a server can be told, in one place."""
+"""The settings of a server."""
 
 from __future__ import annotations
 
 import json
 import os
 from dataclasses import asdict, dataclass, fields
-from pathlib import Path
 
-VARIABLE = "CAPR_SERVE"  # by which the workers learn what the command was told
+from capr.serve.state import State, open_state
+
+VARIABLE = "CAPR_SERVE"  # passes the settings to the workers
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,32 +17,36 @@ class Settings:
 
     Attributes:
         library: the folder of the library.
-        encoder, ranker, discourse, reader: models instead of those that the library remembers or that ship; or "none".
-        vocabulary: tables of names of your own.
-        host, port, workers: where to listen, and in how many processes; port 0 for any that is free.
-        require_token: whether nobody is served without a token, this machine included, even while there is none.
-        audit: the folder of the audit trail; if not given, `audit` in the library.
-        audit_queries: `keep` the text of queries in it, or `hash` them.
-        audit_size: bytes after which a file of the trail is closed and the next begun.
-        audit_days: days after which it is, whatever its size.
+        state: the folder of tokens, jobs, saved searches and the audit trail; `<library>.state` by default.
+        encoder, ranker, discourse, reader: the folder of a model, or "none"; by default, the model of the library or
+            the one that ships.
+        vocabulary: the files of your own names.
+        host, port, workers: the address, the port (0 for any free one) and the number of processes.
+        require_token: whether every request needs a token, even from this machine while no token exists.
+        audit: the folder of the audit trail; `audit` in the state by default.
+        audit_queries: `keep` to store the text of queries in the trail, `hash` to store their hashes.
+        audit_size: the size in bytes at which a file of the trail is closed.
+        audit_days: the age in days at which a file of the trail is closed.
         deidentify: `rules`, or the `module:name` of a `Deidentifier`; empty for none.
-        longest_query: characters of a query or question.
-        largest_k: hits of one search.
-        body: bytes of a request.
-        upload: bytes of a request that adds documents, and characters of each document in its files.
-        unpacked: bytes that all gzip files of such a request may unpack to.
-        feedback: judgements that are kept of each token.
-        body_seconds: for a client to send all of its request.
-        rate, burst: requests a second that each token and each address may make for long, and at once.
-        wrong_tokens: that an address may send in a minute before it has to wait.
-        threads: that search and read at the same time, in each worker.
-        waiting: requests that may wait for one of them.
-        waiting_seconds: for how long.
-        grace: seconds that what runs may take to end when the server is asked to stop.
-        run: a folder in which the workers of one server tell each other of their metrics; made by the server.
+        longest_query: the maximum number of characters of a query or question.
+        largest_k: the maximum number of hits of a search.
+        body: the maximum number of bytes of a request.
+        upload: the maximum number of bytes of a request that adds documents, and of characters of each document in
+            its files.
+        unpacked: the maximum number of bytes that all gzip files of a request may unpack to.
+        feedback: the maximum number of judgements of a token.
+        body_seconds: the time that a client has to send its request.
+        rate, burst: the number of requests per second, and at once, of each token and each address.
+        wrong_tokens: the number of wrong tokens per minute that an address may send without waiting.
+        threads: the number of threads that search and read, in each worker.
+        waiting: the number of requests that may wait for a thread.
+        waiting_seconds: the time that a request may wait for a thread.
+        grace: the seconds that running requests and jobs have to end when the server stops.
+        run: the folder in which the workers of one server share their metrics; created by the server.
     """
 
     library: str
+    state: str = ""
     encoder: str | None = None
     ranker: str | None = None
     discourse: str | None = None
@@ -72,24 +77,18 @@ class Settings:
     grace: float = 30.0
     run: str = ""
 
-    @property
-    def folder(self) -> Path:
-        """The folder of the library."""
-        return Path(self.library)
+    def open_state(self) -> State:
+        """Open the state, and create its folder if it does not exist; see `capr.serve.state.open_state`."""
+        return open_state(self.library, self.state, self.audit)
 
-    @property
-    def audit_folder(self) -> Path:
-        """The folder of the audit trail."""
-        return Path(self.audit) if self.audit else self.folder / "audit"
-
-    def keep(self) -> None:
-        """Leaves the settings where the workers find them."""
+    def save_to_environment(self) -> None:
+        """Store the settings in an environment variable for the workers."""
         os.environ[VARIABLE] = json.dumps(asdict(self))
 
     @classmethod
-    def kept(cls) -> Settings:
-        """What `keep` has left."""
-        given = json.loads(os.environ[VARIABLE])
-        known = {field.name for field in fields(cls)}
-        found = {name: value for name, value in given.items() if name in known}
-        return cls(**{**found, "vocabulary": tuple(found.get("vocabulary", ()))})
+    def from_environment(cls) -> Settings:
+        """Return the settings that `save_to_environment` has stored."""
+        values = json.loads(os.environ[VARIABLE])
+        names = {field.name for field in fields(cls)}
+        known = {name: value for name, value in values.items() if name in names}
+        return cls(**{**known, "vocabulary": tuple(known.get("vocabulary", ()))})

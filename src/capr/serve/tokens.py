@@ -1,4 +1,4 @@
-"""Tokens: who may ask, for what, and about which documents. They are kept as hashes, beside the library."""
+"""Tokens: their holders, roles and restrictions, stored as hashes in the state of the server."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ from pathlib import Path
 
 from capr.documents import CaprError, UnavailableError
 from capr.index import Filters
-from capr.index.database import FILE as LIBRARY
-from capr.index.part import about_passages
+from capr.index.filtered import about_passages
+from capr.serve.durable import sync_folder
 
-FILE = "tokens.json"
 PREFIX = "capr_"
-ROLES = ("reader", "writer", "admin")  # each may do what those before it may
-BYTES = 32  # of chance in a token: nobody guesses it, so that a plain hash of it tells nothing
+ROLES = ("reader", "writer", "admin")  # each role includes those before it
+BYTES = 32  # random bytes of a token; too many to guess, so a hash without salt is safe
 Restrictions = Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True)
 class Token:
-    """What is known of a token; not the token itself.
+    """The record of a token, without the token itself.
 
     Attributes:
-        id: by which it is named and revoked.
-        name: of its holder.
+        id: the id of the token, to name and revoke it.
+        name: the name of its holder.
         role: `reader`, `writer` or `admin`.
-        hash: SHA-256 of the token.
-        restrictions: filters that every document has to pass, as `Filters.of` reads them; none for all documents.
-        made: when.
-        expires: when it is no longer valid; empty for never.
-        revoked: when it was; empty if it was not.
+        hash: the SHA-256 hash of the token.
+        restrictions: the conditions on every document that the token may see, as `Filters.of` reads them; empty for
+            all documents.
+        made: when the token was created.
+        expires: when the token stops being valid; empty for never.
+        revoked: when the token was revoked; empty if it was not.
     """
 
     id: str
@@ -54,65 +54,73 @@ class Token:
 
     @cached_property
     def filters(self) -> Filters:
-        """The restrictions."""
-        return Filters.of(self.restrictions)
+        """The restrictions as filters."""
+        return Filters.of(self.restrictions, strict=False)
 
     def state(self, now: datetime | None = None) -> str:
-        """`valid`, `revoked` or `expired`."""
+        """Return `valid`, `revoked` or `expired`."""
         if self.revoked:
             return "revoked"
-        return "expired" if self.expires and self.expires <= told(now or datetime.now(UTC)) else "valid"
+        return "expired" if self.expires and self.expires <= timestamp(now or datetime.now(UTC)) else "valid"
 
 
-class Tokens:
+class TokenStore:
     """The tokens of a library, in a file that any number of processes may read and change.
 
-    Every look at it sees the last change: a token that is revoked does not count from then on.
+    Every read sees the last change, so a revoked token stops working at once.
+
+    Args:
+        file: the file that `capr.serve.state` names; without it, there are no tokens.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.file = folder / FILE
+    def __init__(self, file: Path) -> None:
+        self.file = file
         self._stamp: tuple[int, ...] | None = None
-        self._known: tuple[Token, ...] = ()
+        self._tokens: tuple[Token, ...] = ()
 
     def create(
         self, name: str, role: str = "reader", restrictions: Restrictions | None = None, days: float | None = None
     ) -> tuple[str, Token]:
-        """A new token, which is told now and never again, and what is kept of it."""
-        wanted = {name: list(values) for name, values in (restrictions or {}).items()}
-        self._check(name, role, wanted, days)
-        token = PREFIX + secrets.token_urlsafe(BYTES)
+        """Create a token. Return it with its record; the token itself is not stored."""
+        conditions = {field: list(values) for field, values in (restrictions or {}).items()}
+        self.check(name, role, conditions, days)
+        secret = PREFIX + secrets.token_urlsafe(BYTES)
         now = datetime.now(UTC)
         with self._changing():
-            made = Token(
-                secrets.token_hex(4), name.strip(), role, _hash(token), wanted, told(now),
-                told(now + timedelta(days=days)) if days is not None else "",
-            )  # fmt: skip
-            self._write([*self.all(), made])
-        return token, made
+            token = Token(
+                id=secrets.token_hex(4),
+                name=name.strip(),
+                role=role,
+                hash=_hash(secret),
+                restrictions=conditions,
+                made=timestamp(now),
+                expires=timestamp(now + timedelta(days=days)) if days is not None else "",
+            )
+            self._write([*self.all(), token])
+        return secret, token
 
     def revoke(self, name: str) -> list[Token]:
-        """Revokes the token with that id, or all of a holder; gives those that were valid."""
+        """Revoke the token with an id, or all tokens of a holder. Return those that were not revoked before."""
         with self._changing():
-            known = self.all()
-            wanted = [one.id for one in known if name in (one.id, one.name)]
-            if not wanted:
+            tokens = self.all()
+            ids = [token.id for token in tokens if name in (token.id, token.name)]
+            if not ids:
                 raise CaprError(f"there is no token {name!r}. Fix: capr token list shows all.")
-            now = told(datetime.now(UTC))
-            changed = [one for one in known if one.id in wanted and not one.revoked]
-            self._write([replace(one, revoked=now) if one in changed else one for one in known])
-        return changed
+            now = timestamp(datetime.now(UTC))
+            active = [token for token in tokens if token.id in ids and not token.revoked]
+            self._write([replace(token, revoked=now) if token in active else token for token in tokens])
+        return active
 
     def all(self) -> tuple[Token, ...]:
-        """All that were ever made, in the order in which they were.
+        """Return all tokens ever created, in the order of their creation.
 
         Raises:
-            UnavailableError: the file is there and cannot be understood; nobody is let in then.
+            UnavailableError: the file is damaged. The server then rejects every caller.
         """
         try:
             status = self.file.stat()
         except FileNotFoundError:
-            self._stamp, self._known = None, ()
+            self._stamp, self._tokens = None, ()
             return ()
         except OSError as error:
             raise self._damaged(error) from error
@@ -120,47 +128,49 @@ class Tokens:
         if stamp != self._stamp:
             try:
                 rows = json.loads(self.file.read_text("utf-8"))["tokens"]
-                known = tuple(Token(**row) for row in rows)
-                for one in known:
-                    _ = ROLES.index(one.role)
-                    if one.restrictions and (not one.filters or about_passages(one.filters)):
-                        raise ValueError(f"what {one.id} is restricted to makes no part of the library")
+                tokens = tuple(Token(**row) for row in rows)
+                for token in tokens:
+                    _ = ROLES.index(token.role)
+                    if token.restrictions and (not token.filters or about_passages(token.filters)):
+                        raise ValueError(f"the restrictions of {token.id} do not select documents")
             except (OSError, ValueError, TypeError, KeyError, CaprError) as error:
                 raise self._damaged(error) from error
-            self._stamp, self._known = stamp, known
-        return self._known
+            self._stamp, self._tokens = stamp, tokens
+        return self._tokens
 
-    def find(self, given: str) -> Token | None:
-        """The valid token that was given. Every known one is compared, however early one fits."""
-        hashed, found = _hash(given), None
-        for one in self.all():
-            if hmac.compare_digest(one.hash, hashed):
-                found = one
-        return found if found is not None and found.state() == "valid" else None
+    def find(self, secret: str) -> Token | None:
+        """Return the record of a valid token, or None.
 
-    def _check(self, name: str, role: str, restrictions: Restrictions, days: float | None) -> None:
-        wrong = []
+        The search compares all hashes even after a match, so its time does not depend on the position of the match.
+        """
+        secret_hash, match = _hash(secret), None
+        for token in self.all():
+            if hmac.compare_digest(token.hash, secret_hash):
+                match = token
+        return match if match is not None and match.state() == "valid" else None
+
+    def check(self, name: str, role: str, restrictions: Restrictions, days: float | None) -> None:
+        """Raise `CaprError` with every problem of a token that is to be created."""
+        problems = []
         if not name.strip() or len(name) > 100 or not name.isprintable():
-            wrong.append("a token needs the name of its holder. Fix: --name NAME, of at most 100 letters.")
+            problems.append("a token needs the name of its holder. Fix: --name NAME, of at most 100 letters.")
         if role not in ROLES:
-            wrong.append(f"there is no role {role!r}. Fix: use {', '.join(ROLES)}.")
+            problems.append(f"there is no role {role!r}. Fix: use {', '.join(ROLES)}.")
         if restrictions and role != "reader":
             fix = "make it a reader, or leave the restrictions out"
-            wrong.append(f"a {role} changes the whole library, so that it cannot be restricted to a part. Fix: {fix}.")
+            problems.append(f"a {role} changes the whole library, so it cannot be restricted to a part. Fix: {fix}.")
         if days is not None and not 0 < days < 36_500:
-            wrong.append(f"a token cannot expire after {days:g} days. Fix: use a number above 0.")
+            problems.append(f"a token cannot expire after {days:g} days. Fix: use a number above 0.")
         if about_passages(Filters.of(restrictions)):
-            fact = "a token is restricted to whole documents, and this filter is about passages of them"
-            wrong.append(f"{fact}. Fix: restrict it by patient, source, type, date, or other metadata.")
-        if wrong:
-            raise CaprError(" ".join(wrong))
+            fact = "restrictions select whole documents, and this filter selects passages"
+            problems.append(f"{fact}. Fix: restrict it by patient, source, type, date, or other metadata.")
+        if problems:
+            raise CaprError(" ".join(problems))
 
     @contextmanager
     def _changing(self) -> Iterator[None]:
-        """One process at a time."""
-        if not (self.file.parent / LIBRARY).is_file():
-            raise CaprError(f"there is no library {self.file.parent}. Fix: make one with capr index.")
-        descriptor = os.open(self.file.with_name(f"{FILE}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        """Hold the lock of the file: one process at a time may change it."""
+        descriptor = os.open(self.file.with_name(f"{self.file.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield
@@ -168,28 +178,24 @@ class Tokens:
             os.close(descriptor)
 
     def _write(self, tokens: Sequence[Token]) -> None:
-        """All of the file or nothing, on disk when it ends, for the eyes of this user alone."""
-        part = self.file.with_name(f"{FILE}.{os.getpid()}.part")
+        """Write the file atomically and durably, readable by this user alone."""
+        part = self.file.with_name(f"{self.file.name}.{os.getpid()}.part")
         with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-            json.dump({"tokens": [asdict(one) for one in tokens]}, file, ensure_ascii=False, indent=1)
+            json.dump({"tokens": [asdict(token) for token in tokens]}, file, ensure_ascii=False, indent=1)
             file.flush()
             os.fsync(file.fileno())
         if self.file.exists():
-            time.sleep(0.002)  # so that two changes never have the same time
+            time.sleep(0.002)  # so that two changes never have the same modification time
         part.replace(self.file)
-        folder = os.open(self.file.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_folder(self.file.parent)
 
     def _damaged(self, error: Exception) -> UnavailableError:
-        fix = "restore it from a backup; while it is so, nobody is let in"
-        return UnavailableError(f"{self.file} cannot be understood ({error}). Fix: {fix}.")
+        fix = "restore it from a backup; until then, the server rejects every caller"
+        return UnavailableError(f"{self.file} is invalid ({error}). Fix: {fix}.")
 
 
-def told(moment: datetime) -> str:
-    """A moment as it is written: `2024-03-18T09:30:00Z`."""
+def timestamp(moment: datetime) -> str:
+    """Return a time in the form `2024-03-18T09:30:00Z`."""
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 

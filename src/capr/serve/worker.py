@@ -1,4 +1,4 @@
-"""A worker: one process that serves, at a place at which others may listen, too."""
+"""A worker: one process that serves requests, on a socket that other workers may share."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ import uvicorn
 
 from capr.documents import CaprError
 from capr.serve.application import application
-from capr.serve.patience import impatient
+from capr.serve.idle_timeout import with_idle_timeout
 from capr.serve.settings import Settings
 
-IDLE = 15  # seconds for which a connection is kept between two requests
+IDLE = 15  # seconds that a connection may stay open between two requests
 
 
-class Quiet(uvicorn.Server):
-    """uvicorn's server, which tells when it takes requests, and ends as if nothing were when it is stopped."""
+class GracefulServer(uvicorn.Server):
+    """uvicorn's server with a callback when it is ready, and a normal exit when a signal stops it."""
 
-    def __init__(self, config: uvicorn.Config, told: Callable[[], None], stopping: asyncio.Event) -> None:
+    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None], stopping: asyncio.Event) -> None:
         super().__init__(config)
-        self._told, self._stopping = told, stopping
+        self._on_ready, self._stopping = on_ready, stopping
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Begins to stop; replies that would go on for long end, too."""
+        """Begin to stop, and end the streams of job events."""
         super().handle_exit(sig, frame)
         self._loop.call_soon_threadsafe(self._stopping.set)
 
@@ -40,43 +40,48 @@ class Quiet(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        self._told()
+        self._on_ready()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """A signal stops the server, and not the process: what comes after has to be done, too."""
-        before = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGTERM, signal.SIGINT)}
+        """Handle signals without raising them again, so that the process can finish its work."""
+        handlers = {number: signal.signal(number, self.handle_exit) for number in (signal.SIGTERM, signal.SIGINT)}
         try:
             yield
         finally:
-            for number, handler in before.items():
+            for number, handler in handlers.items():
                 signal.signal(number, handler)
 
 
-def run(settings: Settings, listening: socket.socket, told: Callable[[], None] = lambda: None) -> None:
-    """Serves until a signal to stop comes, and ends what it is at."""
+def run(settings: Settings, listener: socket.socket, on_ready: Callable[[], None] = lambda: None) -> None:
+    """Serve until a signal stops the server, and finish the running requests."""
     app = application(settings)
     config = uvicorn.Config(
-        app, log_level="warning", lifespan="on", ws="none", server_header=False, timeout_keep_alive=IDLE,
-        access_log=False,  # the audit trail says more, and addresses hold the ids of documents
+        app,
+        log_level="warning",
+        lifespan="on",
+        ws="none",
+        server_header=False,
+        timeout_keep_alive=IDLE,
+        access_log=False,  # the audit trail has more, and addresses contain ids of documents
         timeout_graceful_shutdown=max(1, round(settings.grace)),
-    )  # fmt: skip
+    )
     config.load()
-    config.http_protocol_class = impatient(config.http_protocol_class, settings.body_seconds)
-    asyncio.run(Quiet(config, told, app.server.stopping).serve(sockets=[listening]))
+    config.http_protocol_class = with_idle_timeout(config.http_protocol_class, settings.body_seconds)
+    asyncio.run(GracefulServer(config, on_ready, app.server.stopping).serve(sockets=[listener]))
 
 
 def main() -> None:
-    """`python -m capr.serve.worker SOCKET PIPE`: as `capr serve --workers` begins it."""
-    listening, alive = (int(number) for number in sys.argv[1:3])
+    """Run `python -m capr.serve.worker SOCKET PIPE`, as `capr serve --workers` starts it."""
+    listener, pipe = (int(number) for number in sys.argv[1:3])
 
     def watch() -> None:
-        os.read(alive, 1)  # until the process that began this one is no more
+        os.read(pipe, 1)  # returns when the parent process has ended
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=watch, daemon=True).start()
     try:
-        run(Settings.kept(), socket.socket(fileno=listening))
+        run(Settings.from_environment(), socket.socket(fileno=listener))
     except CaprError as error:
         print(f"Error: {error}", file=sys.stderr)
         sys.exit(2)

@@ -1,7 +1,7 @@
-"""Examples: a query, the passage that answers it, and passages that do not but look as if they did.
+"""Examples: a query, the passage that answers it, and passages that look as if they did but do not.
 
-Reference: Grundmann et al. (CAPR): in each step passages are drawn that have labels of both kinds, and for each passage
-one of its entities and one of its aspects; this pair is the query.
+Reference: Grundmann et al. (CAPR). Each step draws passages that have labels of both kinds, and for each passage one
+of its entities and one of its aspects. This pair is the query.
 """
 
 from __future__ import annotations
@@ -12,19 +12,20 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from capr.annotate.query import Query, heading
-from capr.supervise.pool import Pool, Record
+from capr.annotate.query import Query
+from capr.segment.aspects import heading
+from capr.supervise.pool import Pool, PoolPassage
 
 KINDS = ("section", "bm25", "aspect")
-LOOKED_AT = 20  # candidates for each hard negative
+CANDIDATES = 20  # candidates for each hard negative
 
 
 @dataclass(frozen=True, slots=True)
 class Negative:
-    """A passage that does not answer, and why it is hard to tell: `section`, `bm25` or `aspect`."""
+    """A passage that does not answer, and the reason why it looks right: `section`, `bm25` or `aspect`."""
 
     kind: str
-    passage: Record
+    passage: PoolPassage
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,35 +33,35 @@ class Example:
     """A query and its passage.
 
     Attributes:
-        entity, aspect: their identities, by which other passages are known to answer as well.
-        query: in the words of the passage's own mention and heading.
-        passage: that answers it.
-        negatives: that do not.
-        false_negatives: numbers of other passages that carry the same labels, as many as were asked for.
+        entity, aspect: their identities. Any passage that carries both may answer as well.
+        query: the pair in the words of the passage's own mention and heading.
+        passage: the passage that answers.
+        negatives: passages that do not answer.
+        false_negatives: numbers of other passages with the same labels, up to the number that the caller asked for.
     """
 
     entity: str
     aspect: str
     query: Query
-    passage: Record
+    passage: PoolPassage
     negatives: tuple[Negative, ...] = ()
     false_negatives: tuple[int, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
-        """A plain dictionary."""
+        """Return a plain dictionary."""
         return {
             "entity": self.query.entity,
             "aspect": self.query.aspect,
             "entity_id": self.entity,
             "aspect_id": self.aspect,
             "query": self.query.wording,
-            **_place(self.passage),
-            "negatives": [{"kind": negative.kind, **_place(negative.passage)} for negative in self.negatives],
+            **_location(self.passage),
+            "negatives": [{"kind": negative.kind, **_location(negative.passage)} for negative in self.negatives],
             "false_negatives": list(self.false_negatives),
         }
 
 
-def _place(record: Record) -> dict[str, Any]:
+def _location(record: PoolPassage) -> dict[str, Any]:
     return {
         "passage": record.id,
         "document": record.document,
@@ -78,42 +79,46 @@ def examples(
     false_negatives: int = 100,
     each: int = 1,
 ) -> Iterator[Example]:
-    """One example for every passage of the pool, in an order and with labels that the seed and the epoch decide.
+    """Yield one example for every passage of the pool. The seed and the epoch decide the order and the labels.
 
     Args:
         pool: all passages.
-        seed: the same seed gives the same examples,
-        epoch: in the same epoch.
-        negatives: kinds of hard negatives: none that has the same words, and none twice.
-        false_negatives: how many to list, at most.
-        each: how many negatives of each kind, at most.
+        seed: the same seed and epoch give the same examples.
+        epoch: see `seed`.
+        negatives: kinds of hard negatives. No negative has the same words as the passage, and none occurs twice.
+        false_negatives: the maximum number to list.
+        each: the maximum number of negatives of each kind.
     """
     order = list(range(1, len(pool) + 1))
     random.Random(f"{seed} {epoch}").shuffle(order)
     for number in order:
         passage = pool[number]
-        draw = random.Random(f"{seed} {epoch} {number}")
-        entity, words = draw.choice(passage.entities)
-        aspect, named = draw.choice(passage.aspects)
-        found: dict[int, Negative] = {}
+        rng = random.Random(f"{seed} {epoch} {number}")
+        entity, mention = rng.choice(passage.entities)
+        aspect, section_heading = rng.choice(passage.aspects)
+        hard_negatives: dict[int, Negative] = {}
         for kind in negatives:
-            records = FINDERS[kind](pool, passage, entity, words, aspect, draw)
-            new = (record for record in records if record.id not in found and not _same(record.text, passage.text))
-            for record in islice(new, each):
-                found[record.id] = Negative(kind, record)
-        others = pool.with_both(entity, aspect, false_negatives + 1) if false_negatives else []
+            records = FINDERS[kind](pool, passage, entity, mention, aspect, rng)
+            fresh = (
+                record
+                for record in records
+                if record.id not in hard_negatives and not _same_words(record.text, passage.text)
+            )
+            for record in islice(fresh, each):
+                hard_negatives[record.id] = Negative(kind, record)
+        carriers = pool.with_both(entity, aspect, false_negatives + 1) if false_negatives else []
         yield Example(
             entity,
             aspect,
-            Query(entity=words, aspect=named),
+            Query(entity=mention, aspect=section_heading),
             passage,
-            tuple(found.values()),
-            tuple(other for other in others if other != number)[:false_negatives],
+            tuple(hard_negatives.values()),
+            tuple(carrier for carrier in carriers if carrier != number)[:false_negatives],
         )
 
 
 def batches(pool: Pool, size: int = 32, seed: int = 0, epoch: int = 0, **options: Any) -> Iterator[list[Example]]:
-    """The examples of an epoch, so many at a time, as one training step sees them; the last batch may be smaller."""
+    """Yield the examples of an epoch in batches, one for each training step; the last batch may be smaller."""
     batch: list[Example] = []
     for example in examples(pool, seed, epoch, **options):
         batch.append(example)
@@ -124,8 +129,8 @@ def batches(pool: Pool, size: int = 32, seed: int = 0, epoch: int = 0, **options
         yield batch
 
 
-def false_negatives(batch: Sequence[Example], passages: Sequence[Record]) -> list[list[bool]]:
-    """For each example and each passage: does the passage answer the query though it is not the example's own?
+def false_negatives(batch: Sequence[Example], passages: Sequence[PoolPassage]) -> list[list[bool]]:
+    """For each example and passage, tell whether the passage answers the query but belongs to another example.
 
     The loss leaves these pairs out.
     """
@@ -136,38 +141,38 @@ def false_negatives(batch: Sequence[Example], passages: Sequence[Record]) -> lis
 
 
 def _other_section(
-    pool: Pool, passage: Record, entity: str, words: str, aspect: str, draw: random.Random
-) -> Iterator[Record]:
-    """Other passages of the same document, about another aspect."""
+    pool: Pool, passage: PoolPassage, entity: str, words: str, aspect: str, rng: random.Random
+) -> Iterator[PoolPassage]:
+    """Yield other passages of the same document, about another aspect."""
     numbers = [number for number in pool.of_document(passage.document) if number != passage.id]
-    draw.shuffle(numbers)
-    return _suiting(pool, numbers, lambda record: all(aspect != mine for mine, _ in record.aspects))
+    rng.shuffle(numbers)
+    return _matching(pool, numbers, lambda record: all(aspect != name for name, _ in record.aspects))
 
 
 def _bm25_neighbour(
-    pool: Pool, passage: Record, entity: str, words: str, aspect: str, draw: random.Random
-) -> Iterator[Record]:
-    """Passages with the words of the query; of the best, in any order."""
-    numbers = [n for n in pool.neighbours(f"{words} {heading(aspect)}", LOOKED_AT) if n != passage.id]
-    draw.shuffle(numbers)
-    return _suiting(pool, numbers, lambda record: not record.answers(entity, aspect))
+    pool: Pool, passage: PoolPassage, entity: str, words: str, aspect: str, rng: random.Random
+) -> Iterator[PoolPassage]:
+    """Yield passages with the words of the query: the best ones, in random order."""
+    numbers = [n for n in pool.neighbours(f"{words} {heading(aspect)}", CANDIDATES) if n != passage.id]
+    rng.shuffle(numbers)
+    return _matching(pool, numbers, lambda record: not record.answers(entity, aspect))
 
 
 def _other_entity(
-    pool: Pool, passage: Record, entity: str, words: str, aspect: str, draw: random.Random
-) -> Iterator[Record]:
-    """Passages about the same aspect of another entity."""
-    numbers = pool.with_aspect(aspect, draw.randint(1, len(pool)), LOOKED_AT)
-    return _suiting(pool, numbers, lambda record: all(entity != mine for mine, _ in record.entities))
+    pool: Pool, passage: PoolPassage, entity: str, words: str, aspect: str, rng: random.Random
+) -> Iterator[PoolPassage]:
+    """Yield passages about the same aspect of another entity."""
+    numbers = pool.with_aspect(aspect, rng.randint(1, len(pool)), CANDIDATES)
+    return _matching(pool, numbers, lambda record: all(entity != identity for identity, _ in record.entities))
 
 
-def _same(one: str, other: str) -> bool:
-    """Whether two texts say the same in the same words, as notes often repeat themselves."""
-    return one.lower().split() == other.lower().split()
+def _same_words(text: str, other: str) -> bool:
+    """Tell whether two texts have the same words, since notes often repeat themselves."""
+    return text.lower().split() == other.lower().split()
 
 
-def _suiting(pool: Pool, numbers: Sequence[int], suits: Callable[[Record], bool]) -> Iterator[Record]:
-    return (record for record in map(pool.__getitem__, numbers[:LOOKED_AT]) if suits(record))
+def _matching(pool: Pool, numbers: Sequence[int], matches: Callable[[PoolPassage], bool]) -> Iterator[PoolPassage]:
+    return (record for record in map(pool.__getitem__, numbers[:CANDIDATES]) if matches(record))
 
 
 FINDERS = {"section": _other_section, "bm25": _bm25_neighbour, "aspect": _other_entity}

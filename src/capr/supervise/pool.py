@@ -1,6 +1,6 @@
-"""The pool: all labelled passages of a corpus on disk, from which training draws.
+"""The pool: all labelled passages of a corpus, on disk. Training draws its passages from the pool.
 
-SQLite holds the passages and their labels, tantivy finds the neighbours of a query by BM25; neither needs the corpus in
+SQLite holds the passages and their labels. tantivy finds the BM25 neighbours of a query. Neither needs the corpus in
 memory.
 """
 
@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
-
-import tantivy
 
 from capr.supervise.labels import Labels
 
@@ -38,7 +36,7 @@ HEAP = 64_000_000  # bytes that tantivy may use while it writes
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class PoolPassage:
     """A passage of the pool.
 
     Attributes:
@@ -46,14 +44,14 @@ class Record:
         document: the id of its document.
         begin: where it begins, without its heading.
         end: where it ends.
-        text: from begin to end.
-        title: of its document.
-        heading: that stands over it.
-        opening: of its document.
-        entities: identity and words of each.
-        aspects: aspect and heading of each.
+        text: the text from begin to end.
+        title: the title of its document.
+        heading: the heading above it.
+        opening: the opening of its document.
+        entities: identity and words of each entity.
+        aspects: aspect and heading of each aspect.
         names: other names of the first entity.
-        questions: that the source asks here.
+        questions: the questions that the source asks about the passage.
     """
 
     id: int
@@ -70,21 +68,25 @@ class Record:
     questions: tuple[str, ...] = ()
 
     def answers(self, entity: str, aspect: str) -> bool:
-        """Whether the passage carries both, so that it may answer the query, too."""
-        return any(entity == mine for mine, _ in self.entities) and any(aspect == mine for mine, _ in self.aspects)
+        """Tell whether the passage carries both labels, so that it may answer the query as well."""
+        return any(entity == identity for identity, _ in self.entities) and any(
+            aspect == name for name, _ in self.aspects
+        )
 
 
 class Pool:
-    """Labelled passages that can be drawn, looked up by label and searched."""
+    """Labelled passages to draw, to look up by label and to search."""
 
     def __init__(self, passages: Iterable[Labels]) -> None:
-        """Reads all passages, as `Labeller` gives them, into a temporary folder that goes with the pool."""
+        """Copy all passages, as `Labeller` yields them, into a temporary folder that `close` removes."""
         self._temporary = tempfile.TemporaryDirectory(prefix="capr-")
         self.folder = Path(self._temporary.name)
         self._database = sqlite3.connect(self.folder / "pool.db")
         self._fill(passages)
 
     def _fill(self, passages: Iterable[Labels]) -> None:
+        import tantivy  # training with existing pairs does not need it
+
         builder = tantivy.SchemaBuilder()
         builder.add_integer_field("id", stored=True)
         builder.add_text_field("text", stored=False, tokenizer_name="en_stem")
@@ -95,12 +97,12 @@ class Pool:
         database.executescript("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF;" + SCHEMA)
         self.size = 0
         for self.size, labels in enumerate(passages, 1):
-            record = json.dumps([labels.entities, labels.aspects, labels.names, labels.questions])
-            about = labels.title, labels.heading, labels.opening
-            row = (self.size, labels.document, *labels.span, labels.text, *about, record)
+            details = json.dumps([labels.entities, labels.aspects, labels.names, labels.questions])
+            context = labels.title, labels.heading, labels.opening
+            row = (self.size, labels.document, *labels.span, labels.text, *context, details)
             database.execute("INSERT INTO passage VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
-            for table, found in (("entity", labels.entities), ("aspect", labels.aspects)):
-                database.executemany(f"INSERT INTO {table} VALUES (?, ?)", [(name, self.size) for name, _ in found])
+            for table, pairs in (("entity", labels.entities), ("aspect", labels.aspects)):
+                database.executemany(f"INSERT INTO {table} VALUES (?, ?)", [(name, self.size) for name, _ in pairs])
             writer.add_document(tantivy.Document(id=self.size, text=labels.text))
         database.executescript(INDEXES)
         database.commit()
@@ -118,26 +120,26 @@ class Pool:
         self.close()
 
     def close(self) -> None:
-        """Removes the files."""
+        """Remove the temporary folder."""
         self._database.close()
         self._temporary.cleanup()
 
     def __len__(self) -> int:
         return self.size
 
-    def __getitem__(self, number: int) -> Record:
-        """The passage of that number, from 1."""
+    def __getitem__(self, number: int) -> PoolPassage:
+        """Return the passage with that number; the first is 1."""
         row = self._database.execute("SELECT * FROM passage WHERE id = ?", (number,)).fetchone()
         if row is None:
             raise IndexError(f"the pool has the passages 1 to {len(self)}, not {number}")
         return _record(row)
 
     def of_document(self, document: str) -> list[int]:
-        """The passages of a document."""
+        """List the passages of a document."""
         return self._numbers("SELECT id FROM passage WHERE document = ? ORDER BY id", document)
 
     def with_both(self, entity: str, aspect: str, limit: int) -> list[int]:
-        """Passages that carry the entity and the aspect."""
+        """List passages that carry both the entity and the aspect."""
         query = (
             "SELECT entity.passage FROM entity JOIN aspect ON aspect.passage = entity.passage "
             "WHERE entity.name = ? AND aspect.name = ? ORDER BY 1 LIMIT ?"
@@ -145,25 +147,25 @@ class Pool:
         return self._numbers(query, entity, aspect, limit)
 
     def with_aspect(self, aspect: str, start: int, limit: int) -> list[int]:
-        """Passages that carry the aspect, from a number on, and from the first one again."""
-        after = "SELECT passage FROM aspect WHERE name = ? AND passage >= ? ORDER BY passage LIMIT ?"
-        before = "SELECT passage FROM aspect WHERE name = ? AND passage < ? ORDER BY passage LIMIT ?"
-        return (self._numbers(after, aspect, start, limit) + self._numbers(before, aspect, start, limit))[:limit]
+        """List passages that carry the aspect, from a number on; after the last passage, continue with the first."""
+        from_start = "SELECT passage FROM aspect WHERE name = ? AND passage >= ? ORDER BY passage LIMIT ?"
+        wrapped = "SELECT passage FROM aspect WHERE name = ? AND passage < ? ORDER BY passage LIMIT ?"
+        return (self._numbers(from_start, aspect, start, limit) + self._numbers(wrapped, aspect, start, limit))[:limit]
 
     def neighbours(self, words: str, limit: int) -> list[int]:
-        """The passages that BM25 finds for some words, best first."""
+        """List the passages that BM25 finds for some words, best first."""
         query, _ = self._index.parse_query_lenient(" ".join(WORD.findall(words.lower())), ["text"])
         hits = self._searcher.search(query, limit).hits
         return [self._searcher.doc(address)["id"][0] for _, address in hits]
 
     def most_common(self, label: str, limit: int | None = None) -> list[tuple[str, int]]:
-        """Entities or aspects (`label`: entity or aspect) and how many passages carry them."""
+        """List entities or aspects with the number of passages that carry them; `label`: entity or aspect."""
         table = {"entity": "entity", "aspect": "aspect"}[label]
         query = f"SELECT name, COUNT(*) FROM {table} GROUP BY name ORDER BY 2 DESC, 1 LIMIT ?"
         return self._database.execute(query, (-1 if limit is None else limit,)).fetchall()
 
     def count(self, label: str) -> int:
-        """How many different entities or aspects there are."""
+        """Count the distinct entities or aspects."""
         table = {"entity": "entity", "aspect": "aspect"}[label]
         return int(self._database.execute(f"SELECT COUNT(DISTINCT name) FROM {table}").fetchone()[0])
 
@@ -171,9 +173,9 @@ class Pool:
         return [row[0] for row in self._database.execute(query, values)]
 
 
-def _record(row: Sequence[Any]) -> Record:
+def _record(row: Sequence[Any]) -> PoolPassage:
     number, document, begin, end, text, title, heading, opening, labels = row
     entities, aspects, names, questions = json.loads(labels)
-    carried, about = (tuple((name, words) for name, words in some) for some in (entities, aspects))
-    labels = carried, about, tuple(names), tuple(questions)
-    return Record(number, document, begin, end, text, title, heading, opening, *labels)
+    entity_labels, aspect_labels = (tuple((name, words) for name, words in pairs) for pairs in (entities, aspects))
+    labels = entity_labels, aspect_labels, tuple(names), tuple(questions)
+    return PoolPassage(number, document, begin, end, text, title, heading, opening, *labels)

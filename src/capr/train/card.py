@@ -1,4 +1,4 @@
-"""The card of a model: what it was made of, how, and how well it does."""
+"""The model card: training data, settings and scores of a model."""
 
 from __future__ import annotations
 
@@ -9,19 +9,21 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-import capr
+from capr.version import __version__
+
+FACTS = "training.json"  # the file of the card for programs
 
 
 def revision() -> str:
-    """The git revision of the code, if it is known; with a + if it was changed."""
-    folder = Path(capr.__file__).parent
+    """Return the git revision of the code, with a + if the code was changed, or the version without git."""
+    folder = Path(__file__).parent
     try:
-        said = subprocess.run(
+        process = subprocess.run(
             ["git", "describe", "--always", "--dirty=+"], cwd=folder, capture_output=True, text=True, check=True
         )
     except (OSError, subprocess.CalledProcessError):
-        return f"capr {capr.__version__}"
-    return said.stdout.strip()
+        return f"capr {__version__}"
+    return process.stdout.strip()
 
 
 def write(
@@ -33,12 +35,18 @@ def write(
     settings: Mapping[str, Any],
     scores: Mapping[str, float],
 ) -> None:
-    """Writes `README.md` and, for programs, `training.json`."""
+    """Write `README.md` and, for programs, the facts."""
     facts = {
-        "name": name, "kind": kind, "revision": revision(), "date": date.today().isoformat(), "licence": licence,
-        "data": dict(data), "settings": dict(settings), "scores": dict(scores),
-    }  # fmt: skip
-    (folder / "training.json").write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n", "utf-8")
+        "name": name,
+        "kind": kind,
+        "revision": revision(),
+        "date": date.today().isoformat(),
+        "licence": licence,
+        "data": dict(data),
+        "settings": dict(settings),
+        "scores": dict(scores),
+    }
+    (folder / FACTS).write_text(json.dumps(facts, indent=1, ensure_ascii=False) + "\n", "utf-8")
     lines = [
         f"# {name}",
         "",
@@ -48,11 +56,11 @@ def write(
     ]
     for title, table in (("Data", data), ("Settings", settings), ("Scores on the validation split", scores)):
         lines += ["", f"## {title}", "", "| | |", "|---|---|"]
-        lines += [f"| {key} | {_shown(value)} |" for key, value in table.items()]
+        lines += [f"| {key} | {_format(value)} |" for key, value in table.items()]
     (folder / "README.md").write_text("\n".join(lines) + "\n", "utf-8")
 
 
-def _shown(value: Any) -> str:
+def _format(value: Any) -> str:
     if isinstance(value, float):
         return f"{value:.4g}"
     return f"{value:,}" if isinstance(value, int) and not isinstance(value, bool) else str(value)

@@ -1,161 +1,217 @@
-"""Trains the query spaces of the paper: a network for entities and one for aspects, and an index of what they know.
+"""Trains the query spaces of the paper: a network and an index for entities, and the same for aspects.
 
-Reference: Arnold et al. (CDV), 2020, sections 3 and 5.2, and its released code: sentences that describe an entity, and
-sentences under a heading, predict the Bloom code of the one and of the words of the other.
+Reference: Arnold et al. (CDV), 2020, sections 3 and 5.2, and its released code: sentences that describe an entity
+predict the Bloom code of the entity, and sentences under a heading predict the code of the words of the heading.
 """
 
 from __future__ import annotations
 
 import random
+import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from capr.annotate.aspects import aspect_of, keys
-from capr.annotate.names import plain_key
 from capr.documents import CaprError
-from capr.index import arrays
-from capr.index.onnx import Floats
-from capr.index.spaces import unit
-from capr.index.subwords import Subwords, words_of
-from capr.models.codes import BITS, CodeNetwork, Embedding, bloom, bp_mll
+from capr.models.codes import BITS, CodeNetwork, CodeNetworkForExport, bloom, bp_mll
+from capr.models.export import export_whole
+from capr.models.family import Schedule
+from capr.runtime import arrays
+from capr.runtime.onnx import Floats
+from capr.runtime.query_spaces import unit
+from capr.runtime.subwords import Subwords, words_of
+from capr.segment.aspects import aspect_of, keys
+from capr.supervise.discourses import TrainingDiscourses
 from capr.supervise.labels import OVERVIEW
-from capr.train.discourses import Discourses
-from capr.train.export import export_whole
-from capr.train.loop import Report
+from capr.text.names import plain_key
+from capr.train.loop import Progress, TrainingTask, fit, no_progress
+from capr.train.schedule import Rate, decay_by_epoch
 
 BATCH, RATE, FALLING, LONGEST = 128, 1e-3, 0.95, 96
+SPACES = "spaces"  # the folder of the checkpoints
 
 
-class Described(NamedTuple):
-    """A text that describes something: what its code is made of, and the keys under which the index knows it."""
+class Description(NamedTuple):
+    """A text that describes an entity or an aspect.
+
+    Attributes:
+        text: a name or a sentence.
+        coded: the words whose Bloom code the network predicts.
+        keys: the keys of the text in the index.
+    """
 
     text: str
     coded: tuple[str, ...]
     keys: tuple[str, ...]
 
 
-def entities(discourses: Discourses, others: Iterable[tuple[Sequence[str], str]] = ()) -> list[Described]:
-    """The sentences that describe the subjects of documents, and their names; `others` are names with a sentence."""
+def entities(
+    discourses: TrainingDiscourses, descriptions: Iterable[tuple[Sequence[str], str]] = ()
+) -> list[Description]:
+    """Return the names of entities, and the sentences that describe the subjects of documents.
+
+    Args:
+        discourses: the training documents.
+        descriptions: names of further entities, each with a sentence.
+    """
     overview = {number for number, names in enumerate(discourses.aspects) if names and aspect_of(names[0]) == OVERVIEW}
-    found = []
-    for known in discourses.entities:
-        found += [_entity(known, name) for name in known]
-    for lesson in discourses.lessons:
-        for text, about, aspects in zip(lesson.sentences, lesson.entities, lesson.aspects, strict=True):
+    result = []
+    for names in discourses.entities:
+        result += [_entity(names, name) for name in names]
+    for document in discourses.documents:
+        for sentence, about, aspects in zip(document.sentences, document.entities, document.aspects, strict=True):
             if about and overview & set(aspects):
-                found.append(_entity(discourses.entities[about[0]], text))
-    for names, text in others:
-        found += [_entity(names, said) for said in (*names, text)]
-    return found
+                result.append(_entity(discourses.entities[about[0]], sentence))
+    for other_names, sentence in descriptions:
+        result += [_entity(other_names, text) for text in (*other_names, sentence)]
+    return result
 
 
-def _entity(names: Sequence[str], text: str) -> Described:
-    known = tuple(dict.fromkeys(plain_key(name) for name in names))
-    return Described(text, known[:1], known)
+def _entity(names: Sequence[str], text: str) -> Description:
+    name_keys = tuple(dict.fromkeys(plain_key(name) for name in names))
+    return Description(text, name_keys[:1], name_keys)
 
 
-def aspects(discourses: Discourses) -> list[Described]:
-    """Headings, and the sentences under them."""
-    found = []
-    parts = [tuple(keys(names[0])) if names else () for names in discourses.aspects]
-    coded = [tuple(word for part in some for word in part.split("_")) for some in parts]
-    for some, words in zip(parts, coded, strict=True):
+def aspects(discourses: TrainingDiscourses) -> list[Description]:
+    """Return the headings, and the sentences under them."""
+    result = []
+    heading_keys = [tuple(keys(names[0])) if names else () for names in discourses.aspects]
+    heading_words = [tuple(word for key in group for word in key.split("_")) for group in heading_keys]
+    for group, words in zip(heading_keys, heading_words, strict=True):
         if words:
-            found.append(Described(" ".join(words), words, some))
-    for lesson in discourses.lessons:
-        for text, about in zip(lesson.sentences, lesson.aspects, strict=True):
+            result.append(Description(" ".join(words), words, group))
+    for document in discourses.documents:
+        for sentence, about in zip(document.sentences, document.aspects, strict=True):
             for number in about[:1]:
-                if coded[number]:
-                    found.append(Described(text, coded[number], parts[number]))
-    return found
+                if heading_words[number]:
+                    result.append(Description(sentence, heading_words[number], heading_keys[number]))
+    return result
 
 
 def train_codes(
-    described: Sequence[Described], words: Subwords, out: Path, kind: str, size: int = 128, dense: bool = True,
-    epochs: int = 5, seed: int = 1, device: str = "cpu", progress: Callable[[Report], None] = lambda report: None,
+    descriptions: Sequence[Description],
+    words: Subwords,
+    out: Path,
+    kind: str,
+    size: int = 128,
+    dense: bool = True,
+    epochs: int = 5,
+    seed: int = 1,
+    device: str = "cpu",
+    progress: Progress = no_progress,
     balanced: bool = False,
-) -> None:  # fmt: skip
-    """Writes `KIND.onnx`, the network, and `KIND.npz`, the mean embedding of each key that it knows.
+    resume: bool = False,
+) -> None:
+    """Write `KIND.onnx`, the network, and `KIND.npz`, the mean embedding of each key of the texts.
 
-    Only bits that some code has are learned. The paper's 15,000 headings have all 1,024; where there are few codes, the
-    bits of none press every output down until all embeddings are saturated, and alike. Frequent codes do the same,
-    unless they are `balanced`: then an epoch has as many texts, but of each code about the same number.
+    The network learns only the bits that occur in a code. The 15,000 headings of the paper use all 1,024 bits. With few
+    codes, unused bits would push every output down until all embeddings are saturated and similar. Frequent codes have
+    the same effect. With `balanced`, an epoch has as many texts, but about the same number for each code.
 
     Raises:
-        CaprError: nothing is described.
+        CaprError: there are no texts.
     """
-    texts = [one for one in described if words_of(one.text)]
+    texts = [item for item in descriptions if words_of(item.text)]
     if not texts:
         raise CaprError(f"there are no texts for the space of {kind}. Fix: name documents with headings and titles.")
     torch.manual_seed(seed)
-    model = CodeNetwork(words.dimensions, size, dense).to(device)
+    model = CodeNetwork(words.dimensions, size, dense)
     for name, weight in model.named_parameters():
         if weight.ndim > 1 and "lstm" not in name:
             nn.init.xavier_uniform_(weight)
-    codes = {coded: bloom(list(coded)) for coded in {one.coded for one in texts}}
-    used = torch.stack(list(codes.values())).any(0) if len(codes) > 1 else torch.ones(BITS, dtype=torch.bool)
-    often = Counter(one.coded for one in texts)
-    weights = [1 / often[one.coded] for one in texts]
-    read = _Reader(texts, words, device)
-    optimizer = torch.optim.Adam(model.parameters(), RATE, weight_decay=1e-5)
-    each = -(-len(texts) // BATCH)
-    for epoch in range(epochs):
-        draw = random.Random(f"{seed} {kind} {epoch}")
-        epoch_texts = draw.choices(texts, weights, k=len(texts)) if balanced else draw.sample(texts, len(texts))
-        for group in optimizer.param_groups:
-            group["lr"] = RATE * FALLING**epoch
-        model.train()
-        for place in range(each):
-            some = epoch_texts[place * BATCH : (place + 1) * BATCH]
-            outputs = model(*read(some))[:, used]
-            loss = bp_mll(outputs, torch.stack([codes[one.coded] for one in some])[:, used].to(device))
-            loss.backward()
-            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            optimizer.step()
-            optimizer.zero_grad()
-            if place % 10 == 9 or place == each - 1:
-                progress(Report(epoch * each + place + 1, epochs * each, loss.item()))
-    known = _index(model.eval(), texts, read)
+    reader = _WordReader(texts, words, device)
+    task = CodeTask(model, texts, reader, kind, seed, balanced)
+    schedule = Schedule(epochs, BATCH, RATE, patience=0, seed=seed, device=device)
+    fit(task, schedule, out / SPACES / kind, resume, progress)
+    vectors = _index(model, texts, reader)
     out.mkdir(parents=True, exist_ok=True)
     example = (torch.zeros(1, 4, words.dimensions),)
     path = out / f"{kind}.onnx"
-    export_whole(Embedding(model), example, {"words": {1: "words"}}, path, "embedding", axes_of_output={})
-    listed = "\n".join(known).encode()
-    # Last, and as a whole: where it is, the network is complete.
-    arrays.save(out / f"{kind}.npz", names=np.frombuffer(listed, np.uint8), vectors=np.stack(list(known.values())))
+    export_whole(CodeNetworkForExport(model), example, {"words": {1: "words"}}, path, {"embedding": {}})
+    names = np.frombuffer("\n".join(vectors).encode(), np.uint8)
+    # Written last and atomically: if this file exists, the network is complete.
+    arrays.save(out / f"{kind}.npz", names=names, vectors=np.stack(list(vectors.values())))
+    shutil.rmtree(out / SPACES, ignore_errors=True)
 
 
-class _Reader:
-    """Reads texts as vectors of words; each word is looked up once."""
+class CodeTask(TrainingTask):
+    """The task of predicting the code of the entity or aspect that a text describes."""
 
-    def __init__(self, texts: Iterable[Described], words: Subwords, device: str) -> None:
+    def __init__(
+        self,
+        model: CodeNetwork,
+        texts: Sequence[Description],
+        reader: _WordReader,
+        kind: str,
+        seed: int,
+        balanced: bool,
+    ) -> None:
+        self.model, self.texts, self.reader = model, texts, reader
+        self.stage, self.seed, self.balanced = kind, seed, balanced
+        self.codes = {coded: bloom(list(coded)) for coded in {item.coded for item in texts}}
+        varied = len(self.codes) > 1
+        self.used = torch.stack(list(self.codes.values())).any(0) if varied else torch.ones(BITS, dtype=torch.bool)
+        counts = Counter(item.coded for item in texts)
+        self.weights = [1 / counts[item.coded] for item in texts]
+        self.epoch_steps = -(-len(texts) // BATCH)
+        self._epoch: tuple[int, Sequence[Description]] = (-1, ())
+
+    def batch(self, step: int) -> Sequence[Description]:
+        epoch, position = divmod(step, self.epoch_steps)
+        if self._epoch[0] != epoch:
+            rng = random.Random(f"{self.seed} {self.stage} {epoch}")
+            count = len(self.texts)
+            texts = rng.choices(self.texts, self.weights, k=count) if self.balanced else rng.sample(self.texts, count)
+            self._epoch = epoch, texts
+        return self._epoch[1][position * BATCH : (position + 1) * BATCH]
+
+    def loss(self, batch: Sequence[Description]) -> Tensor:
+        vectors, lengths = self.reader(batch)
+        with torch.autocast(vectors.device.type, enabled=False):  # 16 bits are too few for the exponentials of the loss
+            outputs = self.model(vectors, lengths)[:, self.used]
+            codes = torch.stack([self.codes[item.coded] for item in batch])[:, self.used]
+            return bp_mll(outputs, codes.to(outputs.device))
+
+    def settings(self) -> dict[str, Any]:
+        return {"texts": len(self.texts), "balanced": self.balanced, "model": repr(self.model)}
+
+    def optimizer(self, rate: float) -> torch.optim.Optimizer:
+        return torch.optim.Adam(self.model.parameters(), rate, weight_decay=1e-5)
+
+    def rate(self, steps: int, warmup: float) -> Rate:
+        return decay_by_epoch(FALLING, self.epoch_steps)
+
+
+class _WordReader:
+    """Converts texts to vectors of words, and looks up each word only once."""
+
+    def __init__(self, texts: Iterable[Description], words: Subwords, device: str) -> None:
         self.numbers: dict[str, int] = {}
-        self.places = {
-            one.text: torch.tensor([self.numbers.setdefault(word, len(self.numbers)) for word in words_of(one.text)])
-            for one in texts
-        }  # fmt: skip
+        self.ids = {item.text: self._ids(item.text) for item in texts}
         self.vectors = torch.from_numpy(np.stack([words.vector(word) for word in self.numbers])).to(device)
 
-    def __call__(self, some: Sequence[Described]) -> tuple[Tensor, Tensor]:
-        """(texts, words, dimensions), and how many words each text has."""
-        rows = [self.places[one.text][:LONGEST] for one in some]
-        places = nn.utils.rnn.pad_sequence(rows, batch_first=True).to(self.vectors.device)
-        return self.vectors[places], torch.tensor([len(row) for row in rows])
+    def _ids(self, text: str) -> Tensor:
+        return torch.tensor([self.numbers.setdefault(word, len(self.numbers)) for word in words_of(text)])
+
+    def __call__(self, texts: Sequence[Description]) -> tuple[Tensor, Tensor]:
+        """Return the vectors (texts, words, dimensions) and the number of words of each text."""
+        rows = [self.ids[item.text][:LONGEST] for item in texts]
+        ids = nn.utils.rnn.pad_sequence(rows, batch_first=True).to(self.vectors.device)
+        return self.vectors[ids], torch.tensor([len(row) for row in rows])
 
 
 @torch.no_grad()
-def _index(model: CodeNetwork, texts: Sequence[Described], read: _Reader) -> dict[str, Floats]:
-    """The mean embedding of each key, of length 1 (equation 5, as in the code)."""
+def _index(model: CodeNetwork, texts: Sequence[Description], reader: _WordReader) -> dict[str, Floats]:
+    """Return the normalised mean embedding of each key (equation 5, as in the code)."""
     total: dict[str, Floats] = {}
     for begin in range(0, len(texts), BATCH):
-        some = texts[begin : begin + BATCH]
-        for one, vector in zip(some, model.embedding(*read(some)).cpu().numpy(), strict=True):
-            for key in one.keys:
+        batch = texts[begin : begin + BATCH]
+        for item, vector in zip(batch, model.embedding(*reader(batch)).cpu().numpy(), strict=True):
+            for key in item.keys:
                 total[key] = total[key] + vector if key in total else vector
     return {key: unit(vector) for key, vector in total.items() if key}

@@ -1,15 +1,17 @@
-"""The loop: steps, learning rate, checkpoints, validation, early stopping; on one device or, with torchrun, several."""
+"""The training loop: steps, learning rate, checkpoints, validation and early stopping, on one or several devices.
+
+`fit` trains every model by its `TrainingTask`. The random choices of a step depend only on the seed and the step, so
+an interrupted and resumed run ends with the same weights. torchrun starts the processes for several devices.
+"""
 
 from __future__ import annotations
 
 import copy
 import math
-import os
-import random
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from multiprocessing import get_all_start_methods
 from pathlib import Path
 from typing import Any
@@ -19,300 +21,298 @@ from torch import Tensor, distributed, nn
 from torch.utils.data import DataLoader, Dataset
 
 from capr.documents import CaprError
-from capr.train.objectives import Batch, List, Objective, autocast, validated
-from capr.train.pairs import Draw, Pairs
-from capr.train.schedule import warm_up_then_decay
+from capr.models.family import Schedule
+from capr.models.memory import return_freed_memory
+from capr.models.precision import autocast
+from capr.train.parallel import rank, ranks
+from capr.train.schedule import Rate, warm_up_then_decay
 
 CHECKPOINT = "checkpoint.pt"
-SPIKE = 20  # steps in a row without a finite loss, after which there is no hope
+MAX_SKIPPED = 20  # consecutive steps without a finite loss that end the run
 
 
 @dataclass(frozen=True)
-class Schedule:
-    """How long and how fast.
-
-    Attributes:
-        epochs: how often each passage is drawn.
-        batch: queries in a step.
-        learning_rate: the highest.
-        warmup: the share of the steps in which it rises.
-        patience: validations without improvement after which training stops; 0 for never.
-        validations: in each epoch.
-        seed: of everything that is drawn.
-        device: `cuda` or `cpu`.
-    """
-
-    epochs: int = 5
-    batch: int = 64
-    learning_rate: float = 4e-5
-    warmup: float = 0.1
-    patience: int = 3
-    validations: int = 1
-    seed: int = 1
-    device: str = field(default_factory=lambda: "cuda" if torch.cuda.is_available() else "cpu")
-
-
-@dataclass(frozen=True)
-class Report:
-    """What is told after a step; `scores` after a validation."""
+class TrainingStatus:
+    """The state of a run after a step: its loss, the scores of a validation, and the stage."""
 
     step: int
     steps: int
-    loss: float
+    loss: float | None
     scores: Mapping[str, float] | None = None
+    stage: str = ""
+
+
+Progress = Callable[[TrainingStatus], None]
+
+
+def no_progress(report: TrainingStatus) -> None:
+    """Report nothing."""
+
+
+class TrainingTask(ABC):
+    """A training task: a model with its batches, loss and validation.
+
+    Attributes:
+        model: all networks with trained weights.
+        epoch_steps: number of steps per epoch.
+        stage: the name of the run, if a training has several runs.
+        deciding: the measures that compare validations, the most important first. Default: the first two.
+        average: decay of the running average of the weights; 0 for no average. If there is an average, the loop
+            validates it, and the trained model has it.
+        smaller: the end of a message: settings, besides the batch size, that reduce memory.
+        remedy: a message that says what to do if the loss is not finite.
+        workers: number of processes that make batches. Their batches must stay on the CPU. With 0, a thread makes them.
+    """
+
+    model: nn.Module
+    epoch_steps: int
+    stage = ""
+    deciding: tuple[str, ...] = ()
+    average = 0.0
+    smaller = ""
+    remedy = "continue with --resume and a lower --learning-rate"
+    workers = 0
+
+    @abstractmethod
+    def batch(self, step: int) -> Any:
+        """Return the batch of a step: always the same for the same step."""
+
+    @abstractmethod
+    def loss(self, batch: Any) -> Tensor:
+        """Return the loss of a batch."""
+
+    def validate(self) -> dict[str, float] | None:
+        """Return the scores of a validation, or None to train without validation."""
+        return None
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings that must not change when a run is resumed. Learning rate and batch size may change."""
+        return {"model": repr(self.model)}
+
+    def optimizer(self, rate: float) -> torch.optim.Optimizer:
+        """Return the optimizer. Default: AdamW with weight decay for matrices, but not for biases and norms."""
+        matrices = [p for p in self.model.parameters() if p.ndim > 1]
+        vectors = [p for p in self.model.parameters() if p.ndim <= 1]
+        return torch.optim.AdamW(
+            [{"params": matrices, "weight_decay": 0.01}, {"params": vectors, "weight_decay": 0.0}], rate
+        )
+
+    def rate(self, steps: int, warmup: float) -> Rate:
+        """Return the learning rate of each step as a share of the highest."""
+        return warm_up_then_decay(steps, warmup)
+
+
+def shard(batch: Sequence[Any]) -> Sequence[Any]:
+    """Return the part of a batch that this process handles."""
+    return batch[rank() :: ranks()]
 
 
 def fit(
-    objective: Objective,
+    task: TrainingTask,
     schedule: Schedule,
-    validation: tuple[Pairs, Sequence[List]] | None,
     folder: Path | None = None,
     resume: bool = False,
-    progress: Callable[[Report], None] = lambda report: None,
+    progress: Progress = no_progress,
 ) -> dict[str, float]:
-    """Teaches the objective's model, which afterwards has the weights of the best validation, and gives its scores.
+    """Train the model of a task, load the weights of its best validation, and return their scores.
 
     Args:
-        objective: the model and what it learns from.
-        schedule: how long and how fast.
-        validation: passages and lists to rank; None to train to the end.
-        folder: for the checkpoint; None for none.
-        resume: goes on from the checkpoint, if there is one of the same settings.
-        progress: is told how it goes.
+        task: the training task.
+        schedule: the length and the learning rate of the run.
+        folder: the folder of the checkpoint; None for no checkpoint.
+        resume: whether to continue from the checkpoint, if there is one with the same settings.
+        progress: a function that is called after each step.
 
     Raises:
-        CaprError: the loss is not a number any more, or the GPU has no memory left; the checkpoint is kept.
+        CaprError: the loss is not finite, or the GPU has no memory left. The checkpoint stays.
     """
-    return _Fit(objective, schedule, validation, folder, progress).run(resume)
+    return Loop(task, schedule, folder, progress).run(resume)
 
 
-class Loop(ABC):
-    """One run: what is learned, and how well, is for a subclass to say.
+class Loop:
+    """A training run."""
 
-    Args:
-        model: that learns.
-        epoch_steps: steps in an epoch.
-        schedule: how long and how fast.
-        folder: for the checkpoint; None for none.
-        progress: is told how it goes.
-    """
-
-    smaller = ""  # what else, besides a batch, can be made smaller where memory is short
-    workers = 0  # processes that make batches, which may not touch the device then; 0 for a thread of this one
-
-    def __init__(
-        self, model: nn.Module, epoch_steps: int, schedule: Schedule, folder: Path | None,
-        progress: Callable[[Report], None],
-    ) -> None:  # fmt: skip
-        self.schedule, self.progress, self.folder = schedule, progress, folder
-        self.rank, self.ranks = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
-        self.model = model.to(schedule.device).train()
-        self.epoch_steps = epoch_steps
-        self.steps = schedule.epochs * self.epoch_steps
-        decayed = [p for p in self.model.parameters() if p.ndim > 1]
-        others = [p for p in self.model.parameters() if p.ndim <= 1]
-        self.optimizer = torch.optim.AdamW(
-            [{"params": decayed, "weight_decay": 0.01}, {"params": others, "weight_decay": 0.0}],
-            schedule.learning_rate,
-        )
-        rate = warm_up_then_decay(self.steps, schedule.warmup)
-        self.rate = torch.optim.lr_scheduler.LambdaLR(self.optimizer, rate)
+    def __init__(self, task: TrainingTask, schedule: Schedule, folder: Path | None, progress: Progress) -> None:
+        self.task, self.schedule, self.folder, self.progress = task, schedule, folder, progress
+        self.model = task.model.to(schedule.device).train()
+        self.steps = schedule.epochs * task.epoch_steps
+        self.optimizer = task.optimizer(schedule.learning_rate)
+        self.rate = torch.optim.lr_scheduler.LambdaLR(self.optimizer, task.rate(self.steps, schedule.warmup))
         half = schedule.device == "cuda" and not torch.cuda.is_bf16_supported()
         self.scaler = torch.amp.GradScaler(enabled=half)
+        self.averaged = [p.detach().clone() for p in self.model.parameters()] if task.average else []
         self.best: dict[str, float] = {}
         self.best_weights: dict[str, Any] | None = None
         self.step = self.worse = 0
 
-    @abstractmethod
-    def made(self, step: int) -> Any:
-        """The batch of a step; the same whenever it is asked for."""
-
-    @abstractmethod
-    def loss(self, batch: Any) -> Tensor: ...
-
-    @abstractmethod
-    def scored(self) -> dict[str, float] | None:
-        """How well the model does, the measures that decide first; None to train to the end."""
-
-    @abstractmethod
-    def settings(self) -> dict[str, Any]:
-        """What has to be the same to go on; how fast and in how large steps may change."""
-
     def run(self, resume: bool) -> dict[str, float]:
+        if self.schedule.device == "cpu":
+            return_freed_memory()
         torch.manual_seed(self.schedule.seed)
         if resume:
             self._load()
-        every = max(1, self.epoch_steps // self.schedule.validations)
-        lost = 0
+        interval = max(1, self.task.epoch_steps // self.schedule.validations)
+        skipped = 0
         for batch in self._batches(self.step):
             if self.schedule.patience and self.worse >= self.schedule.patience:
-                break  # as the run before had found
+                break  # a resumed run may have run out of patience before
             value = self._step(batch)
-            lost = 0 if math.isfinite(value) else lost + 1
-            if lost >= SPIKE or (lost and not self.scaler.is_enabled()):
-                fix = "go on with --resume and a lower --learning-rate"
-                raise CaprError(f"the loss became {value} in step {self.step:,}; {self._kept()}. Fix: {fix}.")
-            if self.step % every == 0 or self.step == self.steps:
-                scores = self._validate()
+            skipped = 0 if math.isfinite(value) else skipped + 1
+            if skipped >= MAX_SKIPPED or (skipped and not self.scaler.is_enabled()):
+                fact = f"the loss became {value} in step {self.step:,}; {self._checkpoint_fact()}"
+                raise CaprError(f"{fact}. Fix: {self.task.remedy}.")
+            validates = self.step % interval == 0 or self.step == self.steps
+            scores = self._validate() if validates else None
+            if validates:
                 self._save()
-                self.progress(Report(self.step, self.steps, value, scores))
-                if self.schedule.patience and self.worse >= self.schedule.patience:
-                    break
-            elif self.step % 10 == 0:
-                self.progress(Report(self.step, self.steps, value))
+            self.progress(TrainingStatus(self.step, self.steps, value, scores, self.task.stage))
         if self.best_weights is not None:
             self.model.load_state_dict(self.best_weights)
+        else:
+            self._swap_average()
         self.model.eval()
         return self.best
 
     def _step(self, batch: Any) -> float:
-        torch.manual_seed(hash((self.schedule.seed, self.step, self.rank)) % 2**31)  # resumed, it drops out the same
+        torch.manual_seed(hash((self.schedule.seed, self.step, rank())) % 2**31)  # same dropout in a resumed run
         try:
             with autocast(self.schedule.device):
-                loss = self.loss(batch)
+                loss = self.task.loss(batch)
             self.scaler.scale(loss).backward()
         except torch.OutOfMemoryError as error:
-            fix = f"--resume with a smaller --batch than {self.schedule.batch}{self.smaller}"
+            fix = f"--resume with a smaller --batch than {self.schedule.batch}{self.task.smaller}"
             raise CaprError(
-                f"the GPU has no memory left in step {self.step + 1:,}; {self._kept()}. Fix: {fix}."
+                f"the GPU has no memory left in step {self.step + 1:,}; {self._checkpoint_fact()}. Fix: {fix}."
             ) from error
         value = loss.item()
-        if self.ranks > 1:
+        if ranks() > 1:
             for parameter in self.model.parameters():
                 if parameter.grad is not None:
                     distributed.all_reduce(parameter.grad)
-                    parameter.grad /= self.ranks
+                    parameter.grad /= ranks()
         self.scaler.unscale_(self.optimizer)
         norm = float(torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0))
         if self.scaler.is_enabled():
-            self.scaler.step(self.optimizer)  # which leaves out what is not finite, and scales less
+            self.scaler.step(self.optimizer)  # skips gradients that are not finite, and lowers the scale
             self.scaler.update()
             self.rate.step()
         elif math.isfinite(norm):
             self.optimizer.step()
             self.rate.step()
         elif math.isfinite(value):
-            value = math.nan  # the gradient is none; the weights are as they were
+            value = math.nan  # the gradient is not finite, so the weights stay
         self.optimizer.zero_grad()
+        with torch.no_grad():
+            for average, weight in zip(self.averaged, self.model.parameters(), strict=bool(self.averaged)):
+                average.lerp_(weight, 1 - self.task.average)
         self.step += 1
         return value
 
     def _batches(self, start: int) -> Iterator[Any]:
-        """From a step on, each prepared while the one before is learned."""
-        if self.workers and "fork" in get_all_start_methods():
-            steps = _Steps(self.made, range(start, self.steps))
+        """Yield the batches from a step to the end. A batch is made during the step before."""
+        if self.task.workers and "fork" in get_all_start_methods():
+            steps = _Steps(self.task.batch, range(start, self.steps))
             yield from DataLoader(
-                steps, batch_size=None, num_workers=self.workers, collate_fn=_as_it_is, multiprocessing_context="fork"
+                steps,
+                batch_size=None,
+                num_workers=self.task.workers,
+                collate_fn=_identity,
+                multiprocessing_context="fork",
             )
             return
         with ThreadPoolExecutor(1) as threads:
-            ahead = [threads.submit(self.made, step) for step in range(start, min(start + 2, self.steps))]
+            ahead = [threads.submit(self.task.batch, step) for step in range(start, min(start + 2, self.steps))]
             for step in range(start, self.steps):
                 batch = ahead.pop(0).result()
                 if step + 2 < self.steps:
-                    ahead.append(threads.submit(self.made, step + 2))
+                    ahead.append(threads.submit(self.task.batch, step + 2))
                 yield batch
 
     def _validate(self) -> dict[str, float] | None:
-        scores = self.scored()
-        if scores is None:
-            return None
-        deciding = list(scores)[:2]
-        if [scores[name] for name in deciding] > [self.best.get(name, -1) for name in deciding]:
-            self.best, self.worse = scores, 0
-            self.best_weights = copy.deepcopy(self.model.state_dict())
-        else:
-            self.worse += 1
+        self._swap_average()
+        scores = self.task.validate()
+        if scores is not None:
+            deciding = self.task.deciding or tuple(scores)[:2]
+            if [scores.get(name, 0) for name in deciding] > [self.best.get(name, -1) for name in deciding]:
+                self.best, self.worse = scores, 0
+                self.best_weights = copy.deepcopy(self.model.state_dict())
+            else:
+                self.worse += 1
+        self._swap_average()
+        self.model.train()
         return scores
 
+    @torch.no_grad()
+    def _swap_average(self) -> None:
+        """Swap the weights of the model and their running average."""
+        for average, weight in zip(self.averaged, self.model.parameters(), strict=bool(self.averaged)):
+            before = weight.clone()
+            weight.copy_(average)
+            average.copy_(before)
+
     def _save(self) -> None:
-        if self.folder is None or self.rank:
+        if self.folder is None or rank():
             return
         self.folder.mkdir(parents=True, exist_ok=True)
         part = self.folder / f"{CHECKPOINT}.part"
-        kept = {
-            "settings": self.settings(), "step": self.step, "steps": self.steps, "worse": self.worse,
-            "model": self.model.state_dict(), "optimizer": self.optimizer.state_dict(),
-            "best": self.best, "best_weights": self.best_weights,
-        }  # fmt: skip
-        torch.save(kept, part)
+        checkpoint = {
+            "settings": self._settings(),
+            "step": self.step,
+            "steps": self.steps,
+            "worse": self.worse,
+            "model": self.model.state_dict(),
+            "optimizer": self.optimizer.state_dict(),
+            "averaged": self.averaged,
+            "best": self.best,
+            "best_weights": self.best_weights,
+        }
+        torch.save(checkpoint, part)
         part.replace(self.folder / CHECKPOINT)
+
+    def _settings(self) -> dict[str, Any]:
+        return {"seed": self.schedule.seed, **self.task.settings()}
 
     def _load(self) -> None:
         path = (self.folder or Path()) / CHECKPOINT
         if self.folder is None or not path.is_file():
             return
         try:
-            kept = torch.load(path, map_location=self.schedule.device, weights_only=True)
-        except Exception as error:  # of a file that was cut off or changed
-            fix = "start anew without --resume"
+            checkpoint = torch.load(path, map_location=self.schedule.device, weights_only=True)
+        except Exception as error:  # torch raises many classes for a damaged file
+            fix = "start again without --resume"
             raise CaprError(f"{path} is damaged ({type(error).__name__}). Fix: {fix}.") from error
-        if kept["settings"] != self.settings():
-            fix = "use the same settings and documents, or start anew without --resume"
-            raise CaprError(f"{path} is of a run with other settings. Fix: {fix}.")
-        self.model.load_state_dict(kept["model"])
-        self.optimizer.load_state_dict(kept["optimizer"])
-        self.step = min(self.steps, round(kept["step"] * self.steps / kept["steps"]))
+        if checkpoint["settings"] != self._settings():
+            fix = "use the same settings and documents, or start again without --resume"
+            raise CaprError(f"{path} belongs to a run with other settings. Fix: {fix}.")
+        if "step" not in checkpoint:
+            raise CaprError(f"{path} was written by an older version of capr. Fix: start again without --resume.")
+        self.model.load_state_dict(checkpoint["model"])
+        self.optimizer.load_state_dict(checkpoint["optimizer"])
+        self.averaged = checkpoint.get("averaged", [])  # older versions saved no average
+        self.step = min(self.steps, round(checkpoint["step"] * self.steps / checkpoint["steps"]))
         self.rate.load_state_dict({**self.rate.state_dict(), "last_epoch": self.step, "_step_count": self.step + 1})
         for group in self.optimizer.param_groups:
             group["initial_lr"] = self.schedule.learning_rate
             group["lr"] = self.schedule.learning_rate * self.rate.lr_lambdas[0](self.step)
-        self.worse, self.best, self.best_weights = kept["worse"], kept["best"], kept["best_weights"]
+        self.worse, self.best, self.best_weights = checkpoint["worse"], checkpoint["best"], checkpoint["best_weights"]
 
-    def _kept(self) -> str:
+    def _checkpoint_fact(self) -> str:
         path = (self.folder or Path()) / CHECKPOINT
         return f"the last checkpoint is {path}" if self.folder and path.is_file() else "there is no checkpoint yet"
 
 
 class _Steps(Dataset[Any]):
-    """What is made for each step."""
+    """The batches of a range of steps."""
 
-    def __init__(self, made: Callable[[int], Any], steps: range) -> None:
-        self._made, self._steps = made, steps
+    def __init__(self, make: Callable[[int], Any], steps: range) -> None:
+        self._make, self._steps = make, steps
 
     def __len__(self) -> int:
         return len(self._steps)
 
-    def __getitem__(self, place: int) -> Any:
-        return self._made(self._steps[place])
+    def __getitem__(self, position: int) -> Any:
+        return self._make(self._steps[position])
 
 
-def _as_it_is(batch: Any) -> Any:
+def _identity(batch: Any) -> Any:
     return batch
-
-
-class _Fit(Loop):
-    """A run of a bi-, poly- or cross-encoder."""
-
-    smaller = ", fewer --negatives or shorter --pieces"
-
-    def __init__(
-        self, objective: Objective, schedule: Schedule, validation: tuple[Pairs, Sequence[List]] | None,
-        folder: Path | None, progress: Callable[[Report], None],
-    ) -> None:  # fmt: skip
-        self.objective, self.validation = objective, validation
-        self.groups = objective.pairs.by_passage()
-        super().__init__(objective.model, max(1, len(self.groups) // schedule.batch), schedule, folder, progress)
-
-    def made(self, step: int) -> Batch:
-        schedule = self.schedule
-        epoch, place = divmod(step, self.epoch_steps)
-        order = self._order(epoch)[place * schedule.batch : (place + 1) * schedule.batch]
-        draw = random.Random(f"{schedule.seed} {step}")
-        chosen: list[Draw] = [draw.choice(self.groups[i]) for i in order][self.rank :: self.ranks]
-        return self.objective.batch(chosen, random.Random(f"{schedule.seed} {step} {self.rank}"))
-
-    def loss(self, batch: Batch) -> Tensor:
-        return self.objective.loss(batch)
-
-    def scored(self) -> dict[str, float] | None:
-        return None if self.validation is None else validated(self.objective, *self.validation)
-
-    def settings(self) -> dict[str, Any]:
-        simple = {name: value for name, value in vars(self.model).items() if isinstance(value, str | float)}
-        return {"seed": self.schedule.seed, "passages": len(self.groups), "model": repr(self.model), **simple}
-
-    def _order(self, epoch: int) -> list[int]:
-        order = list(range(len(self.groups)))
-        random.Random(f"{self.schedule.seed} epoch {epoch}").shuffle(order)
-        return order

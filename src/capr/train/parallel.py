@@ -1,4 +1,4 @@
-"""Several processes that train one model, started by torchrun; each has its share of every batch."""
+"""Training of one model by several processes. torchrun starts them, and each handles a part of every batch."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from torch import distributed
 
 @contextmanager
 def parallel() -> Iterator[bool]:
-    """Joins the other processes, if there are some; true in the first, which alone writes.
+    """Join the other processes of torchrun, if any. Yield true in the first process, which alone writes files.
 
-    The others wait until the first has made what all of them read.
+    The other processes wait until the first has prepared the files that all of them read.
     """
-    if int(os.environ.get("WORLD_SIZE", 1)) == 1:
+    if ranks() == 1:
         yield True
         return
     if torch.cuda.is_available():
@@ -28,7 +28,17 @@ def parallel() -> Iterator[bool]:
         distributed.destroy_process_group()
 
 
-def together() -> None:
-    """Waits for all processes."""
+def rank() -> int:
+    """Return the number of this process; 0 for the first or only process."""
+    return int(os.environ.get("RANK", 0))
+
+
+def ranks() -> int:
+    """Return the number of processes."""
+    return int(os.environ.get("WORLD_SIZE", 1))
+
+
+def wait_for_all() -> None:
+    """Wait for all processes."""
     if distributed.is_available() and distributed.is_initialized():
         distributed.barrier()

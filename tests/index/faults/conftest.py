@@ -1,4 +1,4 @@
-"""Processes to kill, and libraries to damage."""
+"""Fixtures: processes to kill, and libraries to damage."""
 
 import importlib.util
 import json
@@ -15,11 +15,14 @@ from pathlib import Path
 import pytest
 
 WORKER = Path(__file__).with_name("worker.py")
+sys.path.insert(0, str(WORKER.parent))
+
+from damages import QUERIES, rows  # noqa: E402
 
 
 @pytest.fixture(scope="session")
 def faults():
-    """How hard to try: kills in all."""
+    """The number of kills."""
     return int(os.environ.get("CAPR_FAULTS", "10"))
 
 
@@ -33,62 +36,62 @@ def worker():
 
 
 class Child:
-    """A process that does a job."""
+    """A process that runs a job."""
 
     def __init__(self, starter, pid, log):
         self._starter, self.pid, self._log = starter, pid, log
         self.code = None
 
     def wait(self, timeout=120):
-        """Its exit code; None if it has not ended in time."""
-        until = time.monotonic() + timeout
+        """Wait for the exit code; return None if the process has not ended in time."""
+        deadline = time.monotonic() + timeout
         while self.code is None:
             self.code = self._starter.ask({"poll": self.pid})
             if self.code is None:
-                if time.monotonic() > until:
+                if time.monotonic() > deadline:
                     return None
                 time.sleep(0.005)
         return self.code
 
     def kill(self):
-        """Ends it at once, if it has not ended yet."""
+        """Kill the process if it is running; return its exit code."""
         if self.code is None:
-            os.kill(self.pid, signal.SIGKILL)  # nobody has waited for it, so that the number is still its own
+            os.kill(self.pid, signal.SIGKILL)  # nothing has waited for it, so no other process has its id
         return self.wait()
 
     @property
-    def told(self):
-        """What it has said."""
+    def lines(self):
+        """The lines that the process has logged."""
         lines = self._log.read_bytes().split(b"\n")[:-1] if self._log.exists() else []
         return [json.loads(line) for line in lines]
 
-    def finished(self, timeout=120):
-        """What it has said when it has ended by itself and well."""
+    def finish(self, timeout=120):
+        """Wait until the process ends without an error; return the lines that it logged."""
         code = self.wait(timeout)
         if code is None:
             self.kill()
         errors = Path(f"{self._log}.stderr")
-        said = errors.read_text()[-3000:] if errors.exists() else ""
-        crashed = [line["crashed"] for line in self.told if set(line) == {"crashed"}]
-        assert code == 0, f"ended with {code}\n{''.join(crashed)}\n{said}"
-        return self.told
+        stderr = errors.read_text()[-3000:] if errors.exists() else ""
+        crashed = [line["crashed"] for line in self.lines if set(line) == {"crashed"}]
+        assert code == 0, f"ended with {code}\n{''.join(crashed)}\n{stderr}"
+        return self.lines
 
 
 class Starter:
-    """Starts processes quickly."""
+    """Starts processes quickly, as forks of one process."""
 
     def __init__(self, process, folder):
         self._process, self._folder, self._numbers = process, folder, count()
 
-    def ask(self, given):
-        self._process.stdin.write(json.dumps(given) + "\n")
+    def ask(self, request):
+        self._process.stdin.write(json.dumps(request) + "\n")
         self._process.stdin.flush()
         return json.loads(self._process.stdout.readline())
 
-    def start(self, job, **given):
+    def start(self, job, **arguments):
         log = self._folder / f"{next(self._numbers)}.log"
-        given = {name: str(value) if isinstance(value, Path) else value for name, value in given.items()}
-        return Child(self, self.ask({"job": job, "log": str(log), **given}), log)
+        arguments = {name: str(value) if isinstance(value, Path) else value for name, value in arguments.items()}
+        return Child(self, self.ask({"job": job, "log": str(log), **arguments}), log)
 
 
 @pytest.fixture(scope="session")
@@ -102,30 +105,30 @@ def starter(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def sound(worker, tmp_path_factory):
-    """A library with vectors of passages and sentences in which nothing is wrong; nobody writes there."""
+    """An intact library with vectors of passages and sentences; no test writes to it."""
     path = tmp_path_factory.mktemp("sound") / "library"
-    with worker.opened(path, worker.Fake(), worker.FakeDiscourse()) as library:
+    with worker.open_library(path, worker.FakeEncoder(), worker.FakeDiscourse()) as library:
         library.add([worker.make(f"d{number}", 1) for number in range(12)])
     return path
 
 
 @pytest.fixture
 def memory():
-    """A folder in memory, where there is one: whoever is killed, other than a machine, loses nothing there either."""
-    place = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(dir=place if os.access(place, os.W_OK) else None) as folder:
+    """A folder in memory, if the system has one; like a disk, it survives a killed process."""
+    shared_memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(dir=shared_memory if os.access(shared_memory, os.W_OK) else None) as folder:
         yield Path(folder)
 
 
 @pytest.fixture
 def copy(sound, memory):
-    """A library of one's own."""
+    """A copy of the intact library, which the test may damage."""
     return Path(shutil.copytree(sound, memory / "library"))
 
 
 @pytest.fixture
 def open_folder():
-    """A folder that every user may enter."""
+    """A folder that every user can read."""
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o755)
     yield folder
@@ -135,8 +138,17 @@ def open_folder():
 
 
 @pytest.fixture
-def warned(worker):
-    """What `capr` warns of."""
-    handler = worker.Warned()
+def warnings(worker):
+    """The warnings that `capr` logs."""
+    handler = worker.WarningLog()
     yield handler.messages
     worker.logging.getLogger("capr").removeHandler(handler)
+
+
+@pytest.fixture(scope="module")
+def expected(worker, sound):
+    """The hits of the queries in the intact library."""
+    with worker.open_library(sound) as library:
+        hits = [rows(library.search(query, 5, mode=mode)) for query, mode in QUERIES]
+    assert all(hits)
+    return hits

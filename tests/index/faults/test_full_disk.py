@@ -1,4 +1,4 @@
-"""A full disk: one clear message, nothing that was acknowledged is lost, and with room again it goes on."""
+"""A full disk gives a clear error and loses no committed document; with room again, adding continues."""
 
 import errno
 import os
@@ -6,117 +6,119 @@ import sqlite3
 
 import pytest
 
-import capr.index.vectors
-import capr.index.words
+import capr.index.embedded.vectors
+import capr.index.embedded.words
 from capr.documents import CaprError
 
 DOCUMENTS = [[f"d{number}", 1] for number in range(40)]
 
 
-def check(told):
-    """What a process has told that met a full disk and then had room again."""
-    assert [line["crashed"] for line in told if "crashed" in line] == []
-    before, after = told[0], told[-1]
-    (there,) = [line["there"] for line in told if "there" in line]
+def check(lines):
+    """Check what a process logged that met a full disk and then had room again; return its first line."""
+    assert [line["crashed"] for line in lines if "crashed" in line] == []
+    before, after = lines[0], lines[-1]
+    (ids,) = [line["there"] for line in lines if "there" in line]
     assert before["refused"] is None or "Fix: " in before["refused"], before
     assert before["refused"] or before["warned"] or len(before["kept"]) == len(DOCUMENTS)
-    assert all("Fix: " in line["search"] for line in told if "search" in line)
-    assert set(before["kept"]) <= set(there)
+    assert all("Fix: " in line["search"] for line in lines if "search" in line)
+    assert set(before["kept"]) <= set(ids)
     assert (after["wrong"], after["missing"]) == ([], [])
     assert (after["problems"], after["notices"]) == ([], [])
     assert after["found"] == [DOCUMENTS[-1][0]]
     return before
 
 
-@pytest.mark.parametrize("same", [True, False], ids=["goes-on", "runs-again"])
+@pytest.mark.parametrize("same", [True, False], ids=["same-process", "new-process"])
 @pytest.mark.parametrize("encoder", [None, "fake-a"])
 @pytest.mark.parametrize("limit", [1_000, 20_000, 60_000, 100_000, 200_000, 400_000])
-def test_where_files_cannot_grow_nothing_is_lost_and_it_goes_on_later(starter, memory, faults, limit, encoder, same):
+def test_a_limit_on_file_size_loses_nothing(starter, memory, faults, limit, encoder, same):
     if (limit in (20_000, 100_000) or not encoder) and faults < 100:
         pytest.skip("only with CAPR_FAULTS=100")
-    given = {"path": memory, "documents": DOCUMENTS, "encoder": encoder, "same": same}
-    check(starter.start("fill", limit=limit, **given).finished())
+    arguments = {"path": memory, "documents": DOCUMENTS, "encoder": encoder, "same": same}
+    check(starter.start("fill", limit=limit, **arguments).finish())
 
 
-@pytest.mark.parametrize("same", [True, False], ids=["goes-on", "runs-again"])
+@pytest.mark.parametrize("same", [True, False], ids=["same-process", "new-process"])
 @pytest.mark.parametrize("encoder", [None, "fake-a"])
 @pytest.mark.parametrize("size", ["16k", "100k", "200k", "300k", "400k", "600k", "800k", "1200k"])
-def test_on_a_disk_that_is_full_nothing_is_lost_and_it_goes_on_later(starter, tmp_path, faults, size, encoder, same):
+def test_a_full_disk_loses_nothing(starter, tmp_path, faults, size, encoder, same):
     if (size in ("100k", "300k", "600k") or not encoder) and faults < 100:
         pytest.skip("only with CAPR_FAULTS=100")
-    (asked,) = starter.start("mount", path=tmp_path).finished()
-    if asked["refused"]:
-        pytest.skip(f"small disks are not permitted here ({asked['refused']})")
-    given = {"path": tmp_path, "documents": DOCUMENTS, "encoder": encoder, "same": same}
-    before = check(starter.start("fill", tmpfs=size, **given).finished())
+    (line,) = starter.start("mount", path=tmp_path).finish()
+    if line["refused"]:
+        pytest.skip(f"small disks are not permitted here ({line['refused']})")
+    arguments = {"path": tmp_path, "documents": DOCUMENTS, "encoder": encoder, "same": same}
+    before = check(starter.start("fill", tmpfs=size, **arguments).finish())
     if size == "16k":
-        assert "Fix: make room" in before["refused"]
+        assert "Fix: free space" in before["refused"]
 
 
 @pytest.fixture
 def small(worker, monkeypatch):
-    """Many commits in this process, too."""
-    monkeypatch.setattr(worker.capr.search.library, "BATCH", 6)
-    monkeypatch.setattr(worker.capr.search.library, "WITHOUT", 6)
-    monkeypatch.setattr(worker.capr.index.writer, "BATCH", 4)
+    """Small batches, so that this process commits often."""
+    monkeypatch.setattr(worker.capr.search.batches, "ENCODED", 6)
+    monkeypatch.setattr(worker.capr.search.batches, "PLAIN", 6)
+    monkeypatch.setattr(worker.capr.index.embedded.writer, "BATCH", 4)
 
 
-def goes_on(worker, library, kept, given):
-    """After room was made: nothing is lost, the same call goes on, and all is well."""
-    there = {document.id: document for document in library.documents()}
-    assert set(kept) <= there.keys()
-    assert all(document in given for document in there.values())
-    outcome = library.add(given)
+def check_continuation(worker, library, committed, batch):
+    """Check, with room again, that no committed document is lost and that the same call adds the others."""
+    stored = {document.id: document for document in library.documents()}
+    assert set(committed) <= stored.keys()
+    assert all(document in batch for document in stored.values())
+    outcome = library.add(batch)
     assert outcome.problems == []
-    assert outcome.added + outcome.unchanged == len(given)
+    assert outcome.added + outcome.unchanged == len(batch)
     check = library.verify()
     assert (check.problems, check.notices) == ([], [])
-    for document in given[::4]:
+    for document in batch[::4]:
         assert library.document(document.id) == document
         assert library.search(worker.marker(document.id, 1, 0), 1, mode="lexical")[0].document == document.id
 
 
-def full(*_, **__):
+def fail(*_, **__):
     raise OSError(errno.ENOSPC, "No space left on device")
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
-@pytest.mark.parametrize("place", ["write", "fsync", "state of vectors", "state of words", "rename"])
+@pytest.mark.parametrize("step", ["write", "fsync", "state of vectors", "state of words", "rename"])
 @pytest.mark.usefixtures("small")
-def test_no_room_for_the_derived_indexes_is_a_warning(worker, memory, monkeypatch, warned, place, count):
-    given = [worker.make(f"d{number}", 1) for number in range(12)]
-    kept, calls = [], [0]
+def test_no_room_for_the_derived_indexes_is_a_warning(worker, memory, monkeypatch, warnings, step, count):
+    batch = [worker.make(f"d{number}", 1) for number in range(12)]
+    committed, calls = [], [0]
     target, name = {
         "write": (os, "write"),
         "fsync": (os, "fsync"),
-        "state of vectors": (capr.index.vectors, "save_state"),
-        "state of words": (capr.index.words, "save_state"),
-        "rename": (capr.index.vectors.Path, "replace"),
-    }[place]
-    real = getattr(target, name)
+        "state of vectors": (capr.index.embedded.vectors, "save_state"),
+        "state of words": (capr.index.embedded.words, "save_state"),
+        "rename": (capr.index.embedded.vectors.Path, "replace"),
+    }[step]
+    original = getattr(target, name)
 
     def failing(*arguments, **named):
         calls[0] += 1
-        return real(*arguments, **named) if calls[0] < count else full()
+        return original(*arguments, **named) if calls[0] < count else fail()
 
-    with worker.opened(memory / "library", worker.Fake()) as library:
+    with worker.open_library(memory / "library", worker.FakeEncoder()) as library:
         with monkeypatch.context() as patch:
             patch.setattr(target, name, failing)
-            library.add(given, on_commit=kept.extend)
-            assert kept == [document.id for document in given]  # they are safe, and only cannot be found yet
-        assert [message for message in warned if "catch up later" in message]
-        goes_on(worker, library, kept, given)
-    with worker.opened(memory / "library") as library:
+            library.add(batch, on_commit=committed.extend)
+            assert committed == [
+                document.id for document in batch
+            ]  # the documents are safe, but searches do not find them yet
+        assert [message for message in warnings if "catch up later" in message]
+        check_continuation(worker, library, committed, batch)
+    with worker.open_library(memory / "library") as library:
         assert library.verify().problems == []
 
 
-@pytest.mark.parametrize("said", ["database or disk is full", "disk I/O error"])
+@pytest.mark.parametrize("message", ["database or disk is full", "disk I/O error"])
 @pytest.mark.parametrize("count", [1, 2, 4])
 @pytest.mark.parametrize("query", ["COMMIT", "INSERT", "BEGIN", "UPDATE"])
 @pytest.mark.usefixtures("small")
-def test_no_room_for_the_documents_is_an_error_with_what_to_do(worker, memory, monkeypatch, said, count, query):
-    given = [worker.make(f"d{number}", 1) for number in range(12)]
-    kept, calls, armed = [], [0], [True]
+def test_no_room_for_the_documents_is_an_error_with_a_fix(worker, memory, monkeypatch, message, count, query):
+    batch = [worker.make(f"d{number}", 1) for number in range(12)]
+    committed, calls, armed = [], [0], [True]
 
     class Full(sqlite3.Connection):
         def execute(self, text, *values):
@@ -131,48 +133,48 @@ def test_no_room_for_the_documents_is_an_error_with_what_to_do(worker, memory, m
             if armed[0] and text.startswith(query) and (query != "BEGIN" or "IMMEDIATE" in text):
                 calls[0] += 1
                 if calls[0] >= count:
-                    raise sqlite3.OperationalError(said)
+                    raise sqlite3.OperationalError(message)
 
-    real = sqlite3.connect
-    with worker.opened(memory / "library", worker.Fake()) as library:
+    connect = sqlite3.connect
+    with worker.open_library(memory / "library", worker.FakeEncoder()) as library:
         library.add(worker.make("before", 1))
-    monkeypatch.setattr(sqlite3, "connect", lambda *a, **b: real(*a, **{"factory": Full, **b}))
-    with worker.opened(memory / "library") as library:
-        with pytest.raises(CaprError, match=r"Fix: make room"):
-            library.add(given, on_commit=kept.extend)
+    monkeypatch.setattr(sqlite3, "connect", lambda *a, **b: connect(*a, **{"factory": Full, **b}))
+    with worker.open_library(memory / "library") as library:
+        with pytest.raises(CaprError, match=r"Fix: free space"):
+            library.add(batch, on_commit=committed.extend)
         armed[0] = False
         assert library.document("before") == worker.make("before", 1)
-        goes_on(worker, library, kept, [*given, worker.make("before", 1)])
+        check_continuation(worker, library, committed, [*batch, worker.make("before", 1)])
 
 
 def test_no_room_for_a_new_library_is_an_error_and_leaves_none(worker, memory, monkeypatch):
-    real = sqlite3.connect
+    connect = sqlite3.connect
 
     class Full(sqlite3.Connection):
         def executescript(self, text):
             raise sqlite3.OperationalError("database or disk is full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(sqlite3, "connect", lambda *a, **b: real(*a, **{"factory": Full, **b}))
-        with worker.opened(memory / "library") as library, pytest.raises(CaprError, match=r"Fix: make room"):
+        patch.setattr(sqlite3, "connect", lambda *a, **b: connect(*a, **{"factory": Full, **b}))
+        with worker.open_library(memory / "library") as library, pytest.raises(CaprError, match=r"Fix: free space"):
             library.add(worker.make("d1", 1))
-    with worker.opened(memory / "library") as library:
+    with worker.open_library(memory / "library") as library:
         assert library.add(worker.make("d1", 1)).added == 1
         assert library.verify().problems == []
 
 
-@pytest.mark.parametrize("place", ["link", "open"])
-def test_a_folder_that_takes_no_more_files_is_an_error_with_what_to_do(worker, memory, monkeypatch, place):
-    real = getattr(os, place)
+@pytest.mark.parametrize("name", ["link", "open"])
+def test_a_folder_that_takes_no_more_files_is_an_error_with_a_fix(worker, memory, monkeypatch, name):
+    original = getattr(os, name)
 
-    def failing(path, *given, **named):
-        return full() if str(memory) in str(path) else real(path, *given, **named)
+    def failing(path, *arguments, **named):
+        return fail() if str(memory) in str(path) else original(path, *arguments, **named)
 
-    with worker.opened(memory / "library") as library, monkeypatch.context() as patch:
-        patch.setattr(os, place, failing)
+    with worker.open_library(memory / "library") as library, monkeypatch.context() as patch:
+        patch.setattr(os, name, failing)
         with pytest.raises(CaprError, match=r"Fix: "):
             library.add(worker.make("d1", 1))
-    with worker.opened(memory / "library") as library:
+    with worker.open_library(memory / "library") as library:
         assert library.add(worker.make("d1", 1)).added == 1
         assert library.verify().problems == []
 
@@ -180,7 +182,7 @@ def test_a_folder_that_takes_no_more_files_is_an_error_with_what_to_do(worker, m
 @pytest.mark.parametrize("query", ["VACUUM", "PRAGMA wal_checkpoint", "COMMIT", "DELETE FROM removed"])
 @pytest.mark.usefixtures("small")
 def test_no_room_to_compact_is_an_error_and_loses_nothing(worker, memory, monkeypatch, query):
-    given = [worker.make(f"d{number}", 1) for number in range(12)]
+    batch = [worker.make(f"d{number}", 1) for number in range(12)]
     armed = [False]
 
     class Full(sqlite3.Connection):
@@ -189,16 +191,16 @@ def test_no_room_to_compact_is_an_error_and_loses_nothing(worker, memory, monkey
                 raise sqlite3.OperationalError("database or disk is full")
             return super().execute(text, *values)
 
-    real = sqlite3.connect
-    monkeypatch.setattr(sqlite3, "connect", lambda *a, **b: real(*a, **{"factory": Full, **b}))
-    with worker.opened(memory / "library", worker.Fake()) as library:
-        library.add([*given, worker.make("gone", 1)])
+    connect = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", lambda *a, **b: connect(*a, **{"factory": Full, **b}))
+    with worker.open_library(memory / "library", worker.FakeEncoder()) as library:
+        library.add([*batch, worker.make("gone", 1)])
         library.remove("gone")
         armed[0] = True
-        with pytest.raises(CaprError, match=r"Fix: make room"):
+        with pytest.raises(CaprError, match=r"Fix: free space"):
             library.compact()
         armed[0] = False
         assert library.search("cough").hits
         assert library.verify().problems == []
         library.compact()
-        goes_on(worker, library, [document.id for document in given], given)
+        check_continuation(worker, library, [document.id for document in batch], batch)

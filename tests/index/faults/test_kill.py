@@ -1,4 +1,4 @@
-"""A process may be killed at any moment: what it has acknowledged is there, and nothing is there by half."""
+"""A process may be killed at any moment: committed documents survive, and no document is incomplete."""
 
 import random
 import signal
@@ -8,7 +8,7 @@ import pytest
 
 from capr.documents import CaprError
 
-RESUMED = 4  # times that a library is killed before another one begins
+RESUMED = 4  # kills of one library, before the test starts another one
 POINTS = (
     "in create",
     "before link",
@@ -34,80 +34,100 @@ POINTS = (
     "before rmtree",
     "after rmtree",
 )
-OFTEN = ("before words 4", "after an array 3", "before rmtree 1")  # points that are tried with huge libraries, too
-SENTENCES = (("before sentences", 1), ("after sentences", 8), ("before vectors", 2), ("half of an array", 9),
-             ("after an array", 17), ("between vectors and state", 3))  # fmt: skip
-LATER = {"before commit": 5, "after commit": 5, "before words": 4, "between words and state": 4, "after an array": 3,
-         "between vectors and state": 4, "before rename": 6, "half of an array": 9, "after rmtree": 3}  # fmt: skip
+# Points that are also tried without checksums, as in a huge library.
+UNCHECKED = ("before words 4", "after an array 3", "before rmtree 1")
+SENTENCES = (
+    ("before sentences", 1),
+    ("after sentences", 8),
+    ("before vectors", 2),
+    ("half of an array", 9),
+    ("after an array", 17),
+    ("between vectors and state", 3),
+)
+LATER = {
+    "before commit": 5,
+    "after commit": 5,
+    "before words": 4,
+    "between words and state": 4,
+    "after an array": 3,
+    "between vectors and state": 4,
+    "before rename": 6,
+    "half of an array": 9,
+    "after rmtree": 3,
+}
 
 
 def check(worker, path, possible, first="verify"):
-    """The library is whole: gives which version of each document is there."""
+    """Check that the library is intact; return the version of each document."""
     if not (path / "library.db").exists():
         assert all(None in versions for versions in possible.values()), "a library with documents is gone"
-        with pytest.raises(CaprError, match="Fix"), worker.opened(path) as library:
+        with pytest.raises(CaprError, match="Fix"), worker.open_library(path) as library:
             library.search("cough")
         return {}
-    with worker.opened(path) as library:
+    with worker.open_library(path) as library:
         if first == "search":
             library.search("cough")
-        found = library.verify()
-        assert found.problems == []
-        assert not [notice for notice in found.notices if " yet; capr encode" not in notice]
-        there = {}
+        verification = library.verify()
+        assert verification.problems == []
+        assert not [notice for notice in verification.notices if " yet; capr encode" not in notice]
+        versions_by_id = {}
         for document in library.documents():
             version = document.metadata["version"]
             assert document == worker.make(document.id, version)
-            there[document.id] = version
-        assert found.documents == len(there)
-        for id in possible.keys() | there.keys():
-            assert there.get(id) in possible.get(id, {None}), f"{id}: {there.get(id)}, not one of {possible.get(id)}"
-        for id, version in there.items():
+            versions_by_id[document.id] = version
+        assert verification.documents == len(versions_by_id)
+        for id in possible.keys() | versions_by_id.keys():
+            assert versions_by_id.get(id) in possible.get(id, {None}), (
+                f"{id}: {versions_by_id.get(id)}, not one of {possible.get(id)}"
+            )
+        for id, version in versions_by_id.items():
             hit = library.search(worker.marker(id, version, 0), 1, mode="lexical")[0]
             assert (hit.document, worker.torn(hit)) == (id, "")
-        for id in list(there)[:3]:
-            found = library.search(worker.make(id, there[id]).text, 3)
-            assert not [told for told in map(worker.torn, found) if told]
+        for id in list(versions_by_id)[:3]:
+            results = library.search(worker.make(id, versions_by_id[id]).text, 3)
+            assert not [fault for fault in map(worker.torn, results) if fault]
             if library.index.encoder() is not None:
-                assert not [told for told in map(worker.torn, library.search("cough", mode="dense")) if told]
-    return there
+                assert not [fault for fault in map(worker.torn, library.search("cough", mode="dense")) if fault]
+    return versions_by_id
 
 
-def test_whatever_was_acknowledged_survives_a_kill_at_any_moment(worker, starter, tmp_path, faults):
-    chosen = random.Random(20)
+def test_committed_documents_survive_a_kill_at_any_moment(worker, starter, tmp_path, faults):
+    generator = random.Random(20)
     measured = starter.start("change", path=tmp_path / "measured", changes=worker.plan(0), encoder="fake-a")
     begin = time.monotonic()
-    measured.finished()
+    measured.finish()
     duration = time.monotonic() - begin
     killed = acknowledged = 0
-    usual = worker.capr.index.embedded.CHECKED
+    default = worker.capr.index.embedded.views.MAX_CHECKED
     for number in range(faults):
         if number % RESUMED == 0:
             path = tmp_path / f"library-{number}"
             possible = {}
-            encoder = chosen.choice((None, "fake-a"))
-            checked = chosen.choice((None, 0))  # 0: as if the library were too large to be checked when it is opened
-            worker.capr.index.embedded.CHECKED = usual if checked is None else checked
+            encoder = generator.choice((None, "fake-a"))
+            checked = generator.choice((None, 0))  # 0: opening checks no checksums, as in a huge library
+            worker.capr.index.embedded.views.MAX_CHECKED = default if checked is None else checked
         changes = worker.plan(number + 1)
-        given = {"encoder": encoder, "checked": checked, "discourse": number % (2 * RESUMED) < RESUMED}
-        child = starter.start("change", path=path, changes=changes, **given)
-        child.wait(chosen.random() * duration * (0.2 if number % RESUMED == 0 else 1.0))
+        options = {"encoder": encoder, "checked": checked, "discourse": number % (2 * RESUMED) < RESUMED}
+        child = starter.start("change", path=path, changes=changes, **options)
+        child.wait(generator.random() * duration * (0.2 if number % RESUMED == 0 else 1.0))
         killed += child.kill() == -signal.SIGKILL
-        told = child.told
-        assert not [line for line in told if "crashed" in line], told[-1]
-        acknowledged += sum(len(line["kept"]) for line in told if "kept" in line)
-        there = check(worker, path, worker.states(changes, told, possible), chosen.choice(("search", "verify")))
-        possible = {id: {version} for id, version in there.items()}
+        lines = child.lines
+        assert not [line for line in lines if "crashed" in line], lines[-1]
+        acknowledged += sum(len(line["kept"]) for line in lines if "kept" in line)
+        versions_by_id = check(
+            worker, path, worker.states(changes, lines, possible), generator.choice(("search", "verify"))
+        )
+        possible = {id: {version} for id, version in versions_by_id.items()}
     assert killed > faults / 2
     assert acknowledged
 
 
 @pytest.fixture(autouse=True)
-def _checked(worker):
-    """Puts back what a test has set."""
-    before = worker.capr.index.embedded.CHECKED
+def _restore_max_checked(worker):
+    """Restore the setting after each test."""
+    before = worker.capr.index.embedded.views.MAX_CHECKED
     yield
-    worker.capr.index.embedded.CHECKED = before
+    worker.capr.index.embedded.views.MAX_CHECKED = before
 
 
 CHANGES = [
@@ -126,43 +146,42 @@ CHANGES = [
     [*((point, 1) for point in POINTS), *LATER.items()],
     ids=lambda value: str(value).replace(" ", "-"),
 )
-def test_a_library_goes_on_after_a_kill_at(worker, starter, memory, faults, point, count, checked):
-    if checked is not None and f"{point} {count}" not in OFTEN and faults < 100:
+def test_a_library_works_after_a_kill_at(worker, starter, memory, faults, point, count, checked):
+    if checked is not None and f"{point} {count}" not in UNCHECKED and faults < 100:
         pytest.skip("only with CAPR_FAULTS=100")
     if checked is not None:
-        worker.capr.index.embedded.CHECKED = checked
+        worker.capr.index.embedded.views.MAX_CHECKED = checked
     path = memory / "library"
-    given = {"path": path, "encoder": "fake-a", "checked": checked}
-    child = starter.start("change", changes=CHANGES, kill=[point, count], **given)
-    assert child.wait() == -signal.SIGKILL, child.told
-    there = check(worker, path, worker.states(CHANGES, child.told, {}))
-    again = starter.start("change", changes=CHANGES[:3], **given)
-    told = again.finished()
-    possible = worker.states(CHANGES, told, {id: {version} for id, version in there.items()})
+    options = {"path": path, "encoder": "fake-a", "checked": checked}
+    child = starter.start("change", changes=CHANGES, kill=[point, count], **options)
+    assert child.wait() == -signal.SIGKILL, child.lines
+    versions_by_id = check(worker, path, worker.states(CHANGES, child.lines, {}))
+    lines = starter.start("change", changes=CHANGES[:3], **options).finish()
+    possible = worker.states(CHANGES, lines, {id: {version} for id, version in versions_by_id.items()})
     assert all(len(versions) == 1 for versions in possible.values())
     check(worker, path, possible)
 
 
 @pytest.mark.parametrize(("point", "count"), SENTENCES, ids=lambda value: str(value).replace(" ", "-"))
-def test_a_library_with_vectors_of_sentences_goes_on_after_a_kill_at(worker, starter, memory, point, count):
+def test_a_library_with_sentence_vectors_works_after_a_kill_at(worker, starter, memory, point, count):
     path = memory / "library"
-    given = {"path": path, "encoder": "fake-a", "discourse": True}
-    child = starter.start("change", changes=CHANGES, kill=[point, count], **given)
-    assert child.wait() == -signal.SIGKILL, child.told
-    there = check(worker, path, worker.states(CHANGES, child.told, {}))
-    told = starter.start("change", changes=CHANGES[:3], **given).finished()
-    check(worker, path, worker.states(CHANGES, told, {id: {version} for id, version in there.items()}))
-    with worker.opened(path) as library:
+    options = {"path": path, "encoder": "fake-a", "discourse": True}
+    child = starter.start("change", changes=CHANGES, kill=[point, count], **options)
+    assert child.wait() == -signal.SIGKILL, child.lines
+    versions_by_id = check(worker, path, worker.states(CHANGES, child.lines, {}))
+    lines = starter.start("change", changes=CHANGES[:3], **options).finish()
+    check(worker, path, worker.states(CHANGES, lines, {id: {version} for id, version in versions_by_id.items()}))
+    with worker.open_library(path) as library:
         stats = library.stats()
         assert stats.passages_with_sentences == stats.passages
-        assert not [told for told in map(worker.torn, library.search("cough", mode="cdv")) if told]
+        assert not [fault for fault in map(worker.torn, library.search("cough", mode="cdv")) if fault]
 
 
 @pytest.mark.parametrize("point", ["before words", "between words and state", "between vectors and state"])
-def test_a_process_that_only_searches_and_is_killed_while_it_mends_an_index_does_no_harm(worker, starter, copy, point):
+def test_a_kill_of_a_reader_that_rebuilds_an_index_does_no_harm(worker, starter, copy, point):
     possible = {f"d{number}": {1} for number in range(12)}
     for name in ("words", "vectors", "sentences"):
         (copy / name / "state.json").write_text("{}")
     killed = starter.start("change", path=copy, changes=[["encode", "fake-a"]], kill=[point, 1])
-    assert killed.wait() == -signal.SIGKILL, killed.told
+    assert killed.wait() == -signal.SIGKILL, killed.lines
     check(worker, copy, possible, "search")

@@ -1,26 +1,26 @@
-"""Odd documents and queries: an answer or a `CaprError`, and every character as it was."""
+"""Odd documents and queries give an answer or a `CaprError`, and no character of a text changes."""
 
 import pytest
 
-import capr.index.embedded
+import capr.index.embedded.views
 from capr.documents import Annotation, CaprError, Document, Span
 
 
 @pytest.fixture
 def library(worker, memory):
-    with worker.opened(memory / "library", worker.Fake()) as opened:
-        yield opened
+    with worker.open_library(memory / "library", worker.FakeEncoder()) as library:
+        yield library
 
 
 @pytest.fixture(scope="module")
 def filled(worker, sound):
-    """A library with documents, to be read only."""
-    with worker.opened(sound) as opened:
-        yield opened
+    """A library with documents, which no test changes."""
+    with worker.open_library(sound) as library:
+        yield library
 
 
-def kept(library, document):
-    """Whether a document comes back as it was added, and the library is in order."""
+def check_stored(library, document):
+    """Add a document; check that the library returns it unchanged and is intact."""
     outcome = library.add(document)
     assert (outcome.added, outcome.problems) == (1, [])
     assert library.document(document.id) == document
@@ -31,7 +31,6 @@ def kept(library, document):
     for hit in library.search("fever cough", 5):
         assert hit.text == document[hit.passage.span]
         assert all(hit[span] == document[span] for span in hit.highlights)
-    return True
 
 
 LINE = "Nothing else was to be seen on that day, and so it went on. "
@@ -62,15 +61,15 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("name", TEXTS)
-def test_an_odd_text_comes_back_character_for_character(library, name):
-    assert kept(library, Document("odd", TEXTS[name]))
+def test_an_odd_text_is_returned_character_for_character(library, name):
+    check_stored(library, Document("odd", TEXTS[name]))
 
 
-def test_a_large_document_comes_back_character_for_character(library, faults):
-    million = 50 if faults >= 100 else 5
+def test_a_large_document_is_returned_character_for_character(library, faults):
+    millions = 50 if faults >= 100 else 5
     part = (LINE * 40 + "\n\n") * 20 + "Fever and a cough.\n"
-    text = "".join(f"PLAN {number}:\n{part}" for number in range(million * 1_000_000 // len(part)))
-    assert len(text) > (million - 1) * 1_000_000
+    text = "".join(f"PLAN {number}:\n{part}" for number in range(millions * 1_000_000 // len(part)))
+    assert len(text) > (millions - 1) * 1_000_000
     library._given_encoder = None
     document = Document("large", text)
     assert library.add(document).added == 1
@@ -100,17 +99,40 @@ def test_lone_surrogates_are_a_problem_of_that_document_only(library):
     assert library.verify().problems == []
 
 
-IDS = ("'", '"', "it's \"one\"", "a\nb", "\n", "a\r\nb\tc", "/", "../../etc/passwd", "a/b\\c", "x" * 10_000, "\x00",
-       "a\x00b", "%", "?", "\U0001f912", "é", "e\u0301", "-1", "None", "; DROP TABLE document;", "a=b", "@file", "*")  # fmt: skip
+IDS = (
+    "'",
+    '"',
+    'it\'s "one"',
+    "a\nb",
+    "\n",
+    "a\r\nb\tc",
+    "/",
+    "../../etc/passwd",
+    "a/b\\c",
+    "x" * 10_000,
+    "\x00",
+    "a\x00b",
+    "%",
+    "?",
+    "\U0001f912",
+    "é",
+    "e\u0301",
+    "-1",
+    "None",
+    "; DROP TABLE document;",
+    "a=b",
+    "@file",
+    "*",
+)
 
 
-def test_odd_ids_are_kept_apart_found_replaced_and_removed(library):
+def test_odd_ids_are_distinct_and_can_be_found_replaced_and_removed(library):
     ids = [id for id in IDS if id.strip()]
     outcome = library.add([Document(id, f"fever of number {number}") for number, id in enumerate(ids)])
     assert (outcome.added, outcome.problems) == (len(ids), [])
     for number, id in enumerate(ids):
         assert library.document(id).text == f"fever of number {number}"
-        if not id.startswith("@") and "*" not in id:  # which mean a file and a pattern
+        if not id.startswith("@") and "*" not in id:  # these mean a file and a pattern
             assert [hit.document for hit in library.search("fever", filters={"document": [id]})] == [id]
     assert {hit.document for hit in library.search("fever", 100)} == set(ids)
     assert library.add([Document(id, "cough") for id in ids], replace=True).replaced == len(ids)
@@ -133,21 +155,33 @@ METADATA = {
     "numbers": {"int": 10**40, "float": 1.5e300, "negative": -0.1, "zero": 0, "patient": 7, "date": 2020},
     "booleans": {"true": True, "false": False},
     "texts": {"quote": "'\"", "lines": "a\nb\r\n", "nul": "a\x00b", "long": "x" * 100_000, "blank": " ", "empty": ""},
-    "names": {"": "a", " ": "b", "a=b": "c", "a\nb": "d", "x" * 1000: "e", "document": "other", "day": "x", "id": 5,
-              "entity": "e", "aspect": "PLAN", "section": "y", "without": "negated"},
+    "names": {
+        "": "a",
+        " ": "b",
+        "a=b": "c",
+        "a\nb": "d",
+        "x" * 1000: "e",
+        "document": "other",
+        "day": "x",
+        "id": 5,
+        "entity": "e",
+        "aspect": "PLAN",
+        "section": "y",
+        "without": "negated",
+    },
     "dates": {"date": "2020-13-99"},
     "odd dates": {"date": "20-1-1 or so"},
     "many": {f"name {number}": number for number in range(1000)},
     "long list": {"codes": [f"c{number}" for number in range(5000)]},
     "doubles": {"list": ["a", "A", "a ", " a"], "type": ["Note", "note"]},
     "deep": {"deep": [[[[[[[[[[[[[[[[[[[["bottom"]]]]]]]]]]]]]]]]]]]]},
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", METADATA)
-def test_odd_metadata_comes_back_as_it_was(library, name):
+def test_odd_metadata_is_returned_unchanged(library, name):
     document = Document("odd", "PLAN: fever and cough.", "A title\nof lines \x00", METADATA[name])
-    assert kept(library, document)
+    check_stored(library, document)
     assert library.search("fever")[0].metadata == METADATA[name]
     library.stats()
     assert library.add(Document("odd", "cough", "", {}), replace=True).replaced == 1
@@ -171,6 +205,7 @@ def test_metadata_that_is_not_json_is_kept_in_some_form_or_refused(library, valu
 
 # --- queries ---
 
+# Packed lines: one query for each line would take several pages.
 QUERIES = [
     "", " ", "\n", "\x00", "a", "?", "!!!", "...", "?!.,;:()[]{}<>|\\/^~*&%$#@=`'", '"', '""', '"""', '" "', '"!"', "+",
     "-", ":", "a:", ":b", '-"', '+"', '"-', "patient:", "patient:x", 'patient:"', 'patient:""', 'patient:" "', "+-", "-+",
@@ -191,8 +226,8 @@ QUERIES = [
 ]  # fmt: skip
 
 
-def ends(library, query, **options):
-    """How a search ends that should not: neither with an answer nor with an error that says what to do."""
+def fault_of(library, query, **options):
+    """Return the error of a search, unless it has a fix; None if the search gives an answer."""
     try:
         library.search(query, 5, **options).as_json()
     except CaprError as error:
@@ -203,38 +238,39 @@ def ends(library, query, **options):
 
 
 @pytest.mark.parametrize("mode", ["hybrid", "lexical", "dense"])
-def test_whatever_is_asked_is_answered_or_refused(filled, faults, mode):
-    asked = [query for query in QUERIES if mode == "hybrid" or len(query) < 1000 or faults >= 100]
-    wrong = {query[:60]: told for query in asked if (told := ends(filled, query, mode=mode))}
+def test_any_query_gives_an_answer_or_an_error_with_a_fix(filled, faults, mode):
+    queries = [query for query in QUERIES if mode == "hybrid" or len(query) < 1000 or faults >= 100]
+    wrong = {query[:60]: fault for query in queries if (fault := fault_of(filled, query, mode=mode))}
     assert wrong == {}
 
 
 def test_a_query_reads_no_file(filled, tmp_path, monkeypatch):
     secret = tmp_path / "secret"
     secret.write_text("pd3\n")
-    asked = []
+    paths = []
     read = capr.index.filters.Path.read_text
     monkeypatch.setattr(
-        capr.index.filters.Path, "read_text", lambda path, *given: asked.append(str(path)) or read(path, *given)
+        capr.index.filters.Path, "read_text", lambda path, *options: paths.append(str(path)) or read(path, *options)
     )
     for name in ("patient", "document", "id", "date", "type", "Patient", "+patient", "-patient", "section"):
         for query in (f"{name}:@{secret}", f'{name}:"@{secret}"', f'{name}:" @{secret}"', f"cough {name}:@{secret}"):
-            assert ends(filled, query) is None
-    assert str(secret) not in asked
+            assert fault_of(filled, query) is None
+    assert str(secret) not in paths
 
 
 @pytest.mark.parametrize("k", [0, -1, 10_001, 10**9, -(10**30)])
-def test_a_wrong_number_of_hits_is_refused(filled, k):
+def test_an_invalid_k_is_an_error(filled, k):
     with pytest.raises(CaprError, match=r"Fix: "):
         filled.search("fever", k)
 
 
 @pytest.mark.parametrize("k", [1, 2, 37, 10_000])
-def test_any_right_number_of_hits_is_answered(filled, k):
+def test_any_valid_k_is_answered(filled, k):
     for group in (None, "document", "patient"):
         assert 0 < len(filled.search("fever cough", k, group=group)) <= k
 
 
+# Packed lines: one filter for each line would take a page.
 @pytest.mark.parametrize(
     "filters",
     ["", "=", "patient", "patient=", "=p1", "!=", "patient!=", "date=x..y", "date=2020..x", "date=2020", "date!=2020",
@@ -246,15 +282,15 @@ def test_any_right_number_of_hits_is_answered(filled, k):
      {5: 6}, {None: None}, b"patient=p1", [b"x"], [None]],
     ids=lambda value: ascii(value)[:40],
 )  # fmt: skip
-def test_filters_that_are_wrong_are_refused_or_find_what_passes(filled, filters):
+def test_odd_filters_give_an_answer_or_an_error_with_a_fix(filled, filters):
     for mode in ("lexical", "dense"):
-        assert ends(filled, "fever cough", filters=filters, mode=mode) is None
+        assert fault_of(filled, "fever cough", filters=filters, mode=mode) is None
 
 
 @pytest.mark.parametrize(
     "options", [{"mode": "x"}, {"mode": ""}, {"fusion": "x"}, {"group": "x"}, {"rerank": True}, {"mode": None, "k": 0}]
 )
-def test_options_that_do_not_exist_are_refused(filled, options):
+def test_unknown_options_are_errors(filled, options):
     with pytest.raises(CaprError, match=r"Fix: "):
         filled.search("fever", **options)
 
@@ -281,7 +317,7 @@ def test_an_empty_library_answers(worker, library):
     assert library.verify().problems == []
 
 
-def test_a_library_whose_documents_were_all_removed_answers(worker, library):
+def test_a_library_answers_after_all_documents_were_removed(worker, library):
     library.add([worker.make(f"d{number}", 1) for number in range(5)])
     assert library.remove([f"d{number}" for number in range(5)]) == 5
     for _ in range(2):
@@ -294,7 +330,7 @@ def test_a_library_whose_documents_were_all_removed_answers(worker, library):
     assert library.verify().problems == []
 
 
-def test_documents_that_hold_nothing_are_added_replaced_and_removed(library):
+def test_empty_documents_can_be_added_replaced_and_removed(library):
     for _ in range(2):
         assert library.add([Document("a", ""), Document("b", " \n"), Document("c", "")], replace=True).problems == []
         assert library.search("fever").hits == ()
@@ -308,8 +344,8 @@ def test_documents_that_hold_nothing_are_added_replaced_and_removed(library):
 
 
 def test_the_same_document_several_times_in_one_call_is_added_once(worker, library):
-    one = worker.make("d1", 1)
-    outcome = library.add([one, one, worker.make("d1", 2), one])
+    document = worker.make("d1", 1)
+    outcome = library.add([document, document, worker.make("d1", 2), document])
     assert (outcome.added, outcome.unchanged, len(outcome.problems)) == (1, 2, 1)
     outcome = library.add([worker.make("d1", 2), worker.make("d1", 3), worker.make("d1", 3)], replace=True)
     assert library.document("d1") == worker.make("d1", 3)

@@ -1,12 +1,14 @@
-"""What the tests of faults share, and a process that forks the ones that they kill.
+"""Code that the fault tests share, and a program that forks the processes that they kill.
 
-The tests load it through `conftest.py`. Run as a program, it loads everything that takes long once, and then starts a
-process for every job that it reads from its input: a line of JSON with the name of a job and its arguments.
+The tests load the module through `conftest.py`. The program imports slow modules once, then forks a process for each
+job that it reads from its input: a line of JSON with the name of a job and its arguments. It has over 400 lines because
+it is one program: everything that a fork needs must be loaded before.
 """
 
+import faulthandler
 import json
 import logging
-import mmap  # noqa: F401 (later, another user could not load it)
+import mmap  # noqa: F401 (after a change of user, the import could fail)
 import os
 import random
 import signal
@@ -19,20 +21,21 @@ from pathlib import Path
 
 import numpy as np
 
-import capr.index.embedded
-import capr.index.store
-import capr.index.vectors
-import capr.index.words
-import capr.index.writer
-import capr.search.library
+import capr.index.embedded.store
+import capr.index.embedded.vectors
+import capr.index.embedded.views
+import capr.index.embedded.words
+import capr.index.embedded.writer
+import capr.search.batches
 import capr.segment
 from capr.annotate import Vocabulary
+from capr.annotate.mentions import annotator
 from capr.documents import CaprError, Document
-from capr.index.protocol import EncoderIdentity
+from capr.runtime.identity import EncoderIdentity
 from capr.search.library import Library
 
 DIMENSIONS = 24
-TOPICS = ("aspirin after a heart attack", "a dry cough and fever", "metformin for diabetes", "pain in the left knee")
+TOPICS = ("aspirin after a heart attack", "a dry cough and fever", "metformin for diabetes", "left knee pain")
 HEADINGS = ("HISTORY", "ASSESSMENT", "PLAN", "MEDICATIONS", "ALLERGIES")
 
 
@@ -40,23 +43,23 @@ HEADINGS = ("HISTORY", "ASSESSMENT", "PLAN", "MEDICATIONS", "ALLERGIES")
 
 
 def marker(id, version, part):
-    """A word that stands in one passage of one version of one document only."""
+    """Return a word that occurs in only one passage of one version of one document."""
     return f"mark{id}v{version}p{part}"
 
 
 def make(id, version):
-    """A version of a document; every passage says which one it is of."""
-    chosen = random.Random(zlib.crc32(f"{id} {version}".encode()))
+    """Return a version of a document; every passage contains its version and number."""
+    generator = random.Random(zlib.crc32(f"{id} {version}".encode()))
     parts = [
         f"{heading}:\nThis is part {part} of {id} in version {version}, {marker(id, version, part)}. "
-        f"It speaks of {chosen.choice(TOPICS)}. " + "Nothing else was found on that day. " * chosen.randint(0, 12)
-        for part, heading in enumerate(HEADINGS[: chosen.randint(1, 5)])
+        f"It speaks of {generator.choice(TOPICS)}. " + "Nothing else was found on that day. " * generator.randint(0, 12)
+        for part, heading in enumerate(HEADINGS[: generator.randint(1, 5)])
     ]
-    said = {"patient": f"p{id}", "version": version, "date": f"2020-01-{1 + version % 28:02}"}
-    return Document(id, "\n\n".join(parts) + "\n" * chosen.randint(0, 2), f"Note {id} {version}", said)
+    metadata = {"patient": f"p{id}", "version": version, "date": f"2020-01-{1 + version % 28:02}"}
+    return Document(id, "\n\n".join(parts) + "\n" * generator.randint(0, 2), f"Note {id} {version}", metadata)
 
 
-class Fake:
+class FakeEncoder:
     """An encoder that counts words."""
 
     def __init__(self, name="fake-a"):
@@ -74,87 +77,94 @@ class Fake:
 
 
 class FakeDiscourse:
-    """A discourse model that counts the words of a sentence, and of the whole document a little."""
+    """A discourse model that counts the words of a sentence and, with a small weight, of the whole document."""
 
     identity = EncoderIdentity("fake-cdv", "digest of fake-cdv", DIMENSIONS, "/nowhere/fake-cdv")
     threshold = 0.5
 
     def sentences(self, document):
         spans = capr.segment.sentences(document.text)
-        around = self.query(document.text, document.text)
-        rows = [self._normal(self.query(document[span], document[span]) + 0.2 * around) for span in spans]
+        context = self.query(document.text, document.text)
+        rows = [self._normalize(self.query(document[span], document[span]) + 0.2 * context) for span in spans]
         return spans, np.array(rows, np.float32).reshape(-1, DIMENSIONS)
 
     def query(self, entity, aspect):
-        half = np.zeros((2, DIMENSIONS // 2), np.float32)
+        halves = np.zeros((2, DIMENSIONS // 2), np.float32)
         for row, text in enumerate((entity, aspect)):
             for word in text.split():
-                half[row, zlib.crc32(word.lower().encode()) % (DIMENSIONS // 2)] += 1
-        return self._normal(half.reshape(-1))
+                halves[row, zlib.crc32(word.lower().encode()) % (DIMENSIONS // 2)] += 1
+        return self._normalize(halves.reshape(-1))
 
-    def _normal(self, vector):
-        half = vector.reshape(2, -1)
-        lengths = np.maximum(np.linalg.norm(half, axis=1, keepdims=True), 1e-12)
-        return (half / lengths / np.sqrt(2)).reshape(-1).astype(np.float32)
+    def _normalize(self, vector):
+        halves = vector.reshape(2, -1)
+        lengths = np.maximum(np.linalg.norm(halves, axis=1, keepdims=True), 1e-12)
+        return (halves / lengths / np.sqrt(2)).reshape(-1).astype(np.float32)
 
 
 def known_models(path):
-    """The encoder and the discourse model that a library remembers."""
+    """Return the encoder and the discourse model that a library records."""
     try:
         with Library(path, vocabulary=Vocabulary.load()) as library:
-            encoder, discourse = (library.index.encoder(grain) for grain in capr.index.Grain)
+            encoder, discourse = map(library.index.encoder, (capr.index.PASSAGES, capr.index.SENTENCES))
     except CaprError:
         return None, None
-    return None if encoder is None else Fake(encoder.name), None if discourse is None else FakeDiscourse()
+    return None if encoder is None else FakeEncoder(encoder.name), None if discourse is None else FakeDiscourse()
 
 
-def opened(path, encoder=None, discourse=None):
-    """A library with the models that it remembers, or the given ones."""
-    known, known_discourse = known_models(path)
-    models = {"encoder": known or encoder, "discourse": known_discourse or discourse}
+def open_library(path, encoder=None, discourse=None):
+    """Open a library with the models that it records, or else with the arguments."""
+    known_encoder, known_discourse = known_models(path)
+    models = {"encoder": known_encoder or encoder, "discourse": known_discourse or discourse}
     return Library(path, **models, vocabulary=Vocabulary.load())
 
 
 def small_batches():
-    """Many commits."""
-    capr.search.library.BATCH = capr.search.library.WITHOUT = 6
-    capr.index.writer.BATCH = 4
+    """Set small batches, so that a library commits often."""
+    capr.search.batches.ENCODED = capr.search.batches.PLAIN = 6
+    capr.index.embedded.writer.BATCH = 4
 
 
-# --- changes, and which states they may leave ---
+# --- changes, and the states that they may leave ---
 
 
 def plan(seed, size=12, ids=30):
-    """Changes to a library: what and with what."""
-    chosen = random.Random(seed)
-    changes = [["add", [[f"d{n}", seed * 1000] for n in chosen.sample(range(ids), 12)]]]
+    """Return changes to a library: pairs of an operation and its argument."""
+    generator = random.Random(seed)
+    changes = [["add", [[f"d{n}", seed * 1000] for n in generator.sample(range(ids), 12)]]]
     for step in range(1, size):
-        what = chosen.choices(("add", "remove", "compact", "encode"), (10, 4, 1, 1.5))[0]
-        some = [f"d{n}" for n in chosen.sample(range(ids), chosen.randint(1, 9))]
-        if what == "add":
-            changes.append(["add", [[id, seed * 1000 + step] for id in some]])
+        operation = generator.choices(("add", "remove", "compact", "encode"), (10, 4, 1, 1.5))[0]
+        sample = [f"d{n}" for n in generator.sample(range(ids), generator.randint(1, 9))]
+        if operation == "add":
+            changes.append(["add", [[id, seed * 1000 + step] for id in sample]])
         else:
-            changes.append([what, {"remove": some[:4], "encode": f"fake-{chosen.choice('ab')}"}.get(what)])
+            arguments = {"remove": sample[:4], "encode": f"fake-{generator.choice('ab')}"}
+            changes.append([operation, arguments.get(operation)])
     return changes
 
 
 def states(changes, lines, possible):
-    """For every document the versions that it may have, None for none, after what a process has told of its changes."""
+    """Return the versions that each document may have after a process logged these lines; None if it may be missing.
+
+    Args:
+        changes: the changes that the process should make.
+        lines: the lines that it logged.
+        possible: the versions before the changes.
+    """
     possible = {id: set(versions) for id, versions in possible.items()}
     for line in lines:
         if "begin" in line:
-            what, given = changes[line["begin"]]
-            for id, version in given if what == "add" else ():
+            operation, argument = changes[line["begin"]]
+            for id, version in argument if operation == "add" else ():
                 possible.setdefault(id, {None}).add(version)
-            for id in given if what == "remove" else ():
+            for id in argument if operation == "remove" else ():
                 possible.setdefault(id, {None}).add(None)
         elif "kept" in line:
             versions = dict(changes[line["of"]][1])
             possible.update({id: {versions[id]} for id in line["kept"]})
         elif "done" in line:
-            what, given = changes[line["done"]]
-            possible.update({id: {version} for id, version in given} if what == "add" else {})
-            possible.update({id: {None} for id in given} if what == "remove" else {})
+            operation, argument = changes[line["done"]]
+            possible.update({id: {version} for id, version in argument} if operation == "add" else {})
+            possible.update({id: {None} for id in argument} if operation == "remove" else {})
     return possible
 
 
@@ -162,73 +172,73 @@ def states(changes, lines, possible):
 
 
 class Log:
-    """Lines that outlive the process."""
+    """A log that survives a kill of the process."""
 
     def __init__(self, path):
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
-    def __call__(self, **said):
-        os.write(self._file, json.dumps(said).encode() + b"\n")
+    def __call__(self, **line):
+        os.write(self._file, json.dumps(line).encode() + b"\n")
 
 
 def change(log, path, changes, encoder=None, kill=None, checked=None, discourse=False):
-    """Makes changes, and tells when each begins, what is kept and when it is done."""
+    """Make changes; log when each begins, which documents it commits and when it is done."""
     small_batches()
     if checked is not None:
-        capr.index.embedded.CHECKED = checked
+        capr.index.embedded.views.MAX_CHECKED = checked
     if kill:
         kill_at(*kill)
-    library = opened(path, Fake(encoder) if encoder else None, FakeDiscourse() if discourse else None)
-    for place, (what, given) in enumerate(changes):
-        log(begin=place)
-        if what == "add":
-            documents = [make(id, version) for id, version in given]
-            library.add(documents, replace=True, on_commit=lambda ids, of=place: log(kept=list(ids), of=of))
-        elif what == "remove":
-            library.remove(given)
-        elif what == "compact":
+    library = open_library(path, FakeEncoder(encoder) if encoder else None, FakeDiscourse() if discourse else None)
+    for number, (operation, argument) in enumerate(changes):
+        log(begin=number)
+        if operation == "add":
+            documents = [make(id, version) for id, version in argument]
+            library.add(documents, replace=True, on_commit=lambda ids, of=number: log(kept=list(ids), of=of))
+        elif operation == "remove":
+            library.remove(argument)
+        elif operation == "compact":
             library.compact()
         else:
-            library.encode(Fake(given))
-        log(done=place)
+            library.encode(FakeEncoder(argument))
+        log(done=number)
     library.close()
 
 
 def search(log, path, queries, checked=None):
-    """What searches find; and what verifying says before and after mending."""
+    """Log the hits of queries, the problems before and after a repair, and the hits after it."""
     if checked is not None:
-        capr.index.embedded.CHECKED = checked
-    with opened(path) as library:
+        capr.index.embedded.views.MAX_CHECKED = checked
+    with open_library(path) as library:
         for query, mode in queries:
             try:
-                found = library.search(query, 5, mode=mode)
-                log(hits=[[hit.document, hit.passage.span.begin, hit.text] for hit in found], query=query, mode=mode)
+                results = library.search(query, 5, mode=mode)
+                log(hits=[[hit.document, hit.passage.span.begin, hit.text] for hit in results], query=query, mode=mode)
             except CaprError as error:
                 log(refused=str(error), query=query, mode=mode)
         log(problems=library.verify().problems)
         log(repaired=library.verify(repair=True).problems)
         for query, mode in queries:
-            found = library.search(query, 5, mode=mode)
-            log(again=[[hit.document, hit.passage.span.begin, hit.text] for hit in found], query=query, mode=mode)
+            results = library.search(query, 5, mode=mode)
+            log(again=[[hit.document, hit.passage.span.begin, hit.text] for hit in results], query=query, mode=mode)
 
 
 def attempt(log, path, calls, user=None):
-    """Calls methods, as another user if one is given; tells how each ended."""
+    """Call methods, as another user if `user` is set; log how each call ended."""
     if user is not None:
         os.setgroups([])
         os.setgid(user)
         os.setuid(user)
-    for name, *given in calls:
+    for name, *arguments in calls:
         try:
-            with opened(path) as library:
+            with open_library(path) as library:
                 if name == "add":
-                    outcome = library.add([make(*one) for one in given]).added
+                    outcome = library.add([make(*version) for version in arguments]).added
                 elif name == "search":
-                    outcome = [[hit.document, hit.text] for hit in library.search(*given)]
+                    outcome = [[hit.document, hit.text] for hit in library.search(*arguments)]
                 elif name == "verify":
                     outcome = library.verify().problems
                 else:
-                    outcome = str(getattr(library, name)(*given))
+                    outcome = str(getattr(library, name)(*arguments))
             log(call=name, outcome=outcome)
         except CaprError as error:
             log(call=name, refused=str(error))
@@ -236,8 +246,8 @@ def attempt(log, path, calls, user=None):
             log(call=name, crashed=traceback.format_exc())
 
 
-class Warned(logging.Handler):
-    """Keeps what `capr` warns of."""
+class WarningLog(logging.Handler):
+    """Collects the warnings that `capr` logs."""
 
     def __init__(self):
         super().__init__(logging.WARNING)
@@ -249,17 +259,17 @@ class Warned(logging.Handler):
 
 
 def write(log, path, rounds, stop, ids=12, compacting=False):
-    """Adds, replaces and removes until a file appears; tells the versions of the last round."""
+    """Add, replace and remove documents until a file appears; log the version of the last round."""
     small_batches()
-    warned = Warned()
-    chosen = random.Random(1)
+    warned = WarningLog()
+    generator = random.Random(1)
     version = 0
-    with opened(path) as library:
+    with open_library(path) as library:
         while not Path(stop).exists() and version < rounds:
             version += 1
-            some = [f"d{n}" for n in chosen.sample(range(ids), 5)]
-            library.add([make(id, version) for id in some], replace=True)
-            library.remove([some[0], f"d{chosen.randrange(ids)}"])
+            round_ids = [f"d{n}" for n in generator.sample(range(ids), 5)]
+            library.add([make(id, version) for id in round_ids], replace=True)
+            library.remove([round_ids[0], f"d{generator.randrange(ids)}"])
             if compacting and version % 5 == 0:
                 library.compact()
         library.add([make("last", version)], replace=True)
@@ -267,26 +277,26 @@ def write(log, path, rounds, stop, ids=12, compacting=False):
 
 
 def read(log, path, stop, seed, ids=12):
-    """Searches until a file appears; tells what was wrong, and finds what was added last."""
-    warned = Warned()
-    chosen = random.Random(seed)
+    """Search until a file appears; log wrong hits, and check that the newest document can be found."""
+    warned = WarningLog()
+    generator = random.Random(seed)
     searches = hits = 0
     versions = set()
-    with opened(path) as library:
+    with open_library(path) as library:
         while True:
             last = Path(stop).exists()
-            id = f"d{chosen.randrange(ids)}"
-            query, mode = chosen.choice(TOPICS), chosen.choice(("hybrid", "lexical", "dense", "cdv"))
-            filters = chosen.choice(({}, {}, {"patient": f"p{id}"}, {"date": "2020-01-03..2020-01-20"}))
-            found = library.search(query, 8, mode=mode, filters=filters, neighbours=1)
-            searches, hits = searches + 1, hits + len(found)
-            for hit in found:
+            id = f"d{generator.randrange(ids)}"
+            query, mode = generator.choice(TOPICS), generator.choice(("hybrid", "lexical", "dense", "cdv"))
+            filters = generator.choice(({}, {}, {"patient": f"p{id}"}, {"date": "2020-01-03..2020-01-20"}))
+            results = library.search(query, 8, mode=mode, filters=filters, neighbours=1)
+            searches, hits = searches + 1, hits + len(results)
+            for hit in results:
                 versions.add(hit.metadata["version"])
-                told = torn(hit)
+                fault = torn(hit)
                 if filters.get("patient", hit.metadata["patient"]) != hit.metadata["patient"]:
-                    told = f"{hit.document} is of another patient"
-                if told:
-                    log(torn=told, text=hit.text)
+                    fault = f"{hit.document} is of another patient"
+                if fault:
+                    log(torn=fault, text=hit.text)
             document = library.index.document(id)
             if document is not None and document != make(id, document.metadata["version"]):
                 log(torn=f"the document {id}", text=document.text)
@@ -301,18 +311,18 @@ def read(log, path, stop, seed, ids=12):
 
 
 def torn(hit):
-    """What is wrong with a hit: it must be a part of one version of its document."""
+    """Return the fault of a hit that mixes versions of its document, or an empty text."""
     whole = make(hit.document, hit.metadata["version"])
     if hit.text != whole[hit.passage.span] or hit.title != whole.title or hit.metadata != whole.metadata:
         return f"{hit.document} {hit.metadata['version']} at {hit.passage.span}"
-    for near in hit.neighbours:
-        if near.text != whole[near.span]:
-            return f"a neighbour of {hit.document} {hit.metadata['version']} at {near.span}"
+    for neighbour in hit.neighbours:
+        if neighbour.text != whole[neighbour.span]:
+            return f"a neighbour of {hit.document} {hit.metadata['version']} at {neighbour.span}"
     return ""
 
 
 def hold(log, path, until):
-    """Holds the right to write until a file appears."""
+    """Hold the write lock until a file appears."""
 
     def documents():
         yield make("held", 1)
@@ -320,27 +330,27 @@ def hold(log, path, until):
         while not Path(until).exists():
             time.sleep(0.01)
 
-    with opened(path) as library:
+    with open_library(path) as library:
         library.add(documents())
 
 
 def fill(log, path, documents, limit=None, tmpfs=None, encoder=None, same=False):
-    """Adds documents where there is no room for all of them, then makes room and adds them again.
+    """Add documents without enough room, then make room and add them again.
 
-    Either in the same process, or in another one, as if the command was run again.
+    The second call runs in the same process (`same`), or in a new one, like a command that the user runs again.
     """
     import resource
 
     small_batches()
     if tmpfs:
-        mounted(path, tmpfs)
-    made = [make(*one) for one in documents]
+        mount_tmpfs(path, tmpfs)
+    batch = [make(*version) for version in documents]
     pid = 0 if same else os.fork()
     if not pid:
         try:
             if limit:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
-            no_room(log, Path(path) / "library", made, encoder)
+            add_without_room(log, Path(path) / "library", batch, encoder)
         except BaseException:
             log(crashed=traceback.format_exc())
         if not same:
@@ -350,43 +360,43 @@ def fill(log, path, documents, limit=None, tmpfs=None, encoder=None, same=False)
     if limit:
         resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
     if tmpfs:
-        mounted(path, "64m", again=True)
-    room(log, Path(path) / "library", made, encoder, documents[-1])
+        mount_tmpfs(path, "64m", again=True)
+    add_with_room(log, Path(path) / "library", batch, encoder, documents[-1])
 
 
-def no_room(log, path, made, encoder):
-    """Adds documents until there is no room."""
-    warned = Warned()
+def add_without_room(log, path, batch, encoder):
+    """Add documents until there is no room; log the error, the committed documents and the warnings."""
+    warned = WarningLog()
     acknowledged = []
     refused = None
     try:
-        with opened(path, Fake(encoder) if encoder else None) as library:
-            library.add(made, on_commit=acknowledged.extend)
+        with open_library(path, FakeEncoder(encoder) if encoder else None) as library:
+            library.add(batch, on_commit=acknowledged.extend)
     except CaprError as error:
         refused = str(error)
     log(refused=refused, kept=acknowledged, warned=warned.messages)
-    try:  # what is there can still be read
-        with opened(path, Fake(encoder) if encoder else None) as library:
+    try:  # committed documents can still be read
+        with open_library(path, FakeEncoder(encoder) if encoder else None) as library:
             library.search("cough", 3)
     except CaprError as error:
         log(search=str(error))
 
 
-def room(log, path, made, encoder, last):
-    """Adds the documents again."""
-    with opened(path, Fake(encoder) if encoder else None) as library:
-        there = {document.id: document for document in library.documents()} if (path / "library.db").exists() else {}
-        wrong = [id for id, document in there.items() if document not in made]
-        log(there=list(there))
-        library.add(made)
-        missing = [document.id for document in made if library.document(document.id) != document]
+def add_with_room(log, path, batch, encoder, last):
+    """Add the documents again; log the state of the library."""
+    with open_library(path, FakeEncoder(encoder) if encoder else None) as library:
+        stored = {document.id: document for document in library.documents()} if (path / "library.db").exists() else {}
+        wrong = [id for id, document in stored.items() if document not in batch]
+        log(there=list(stored))
+        library.add(batch)
+        missing = [document.id for document in batch if library.document(document.id) != document]
         check = library.verify()
-        found = [hit.document for hit in library.search(marker(*last, 0), 1, mode="lexical")]
-        log(wrong=wrong, missing=missing, problems=check.problems, notices=check.notices, found=found)
+        ids = [hit.document for hit in library.search(marker(*last, 0), 1, mode="lexical")]
+        log(wrong=wrong, missing=missing, problems=check.problems, notices=check.notices, found=ids)
 
 
-def mounted(path, size, again=False):
-    """Puts a small disk over a folder, for this process only."""
+def mount_tmpfs(path, size, again=False):
+    """Mount a small disk on a folder, for this process only; with `again`, change its size."""
     import ctypes
 
     libc = ctypes.CDLL(None, use_errno=True)
@@ -401,9 +411,9 @@ def mounted(path, size, again=False):
 
 
 def mount(log, path):
-    """Whether small disks are permitted."""
+    """Log whether this process may mount small disks."""
     try:
-        mounted(path, "1m")
+        mount_tmpfs(path, "1m")
     except OSError as error:
         log(refused=str(error))
     else:
@@ -413,103 +423,104 @@ def mount(log, path):
 JOBS = {job.__name__: job for job in (change, search, attempt, write, read, hold, fill, mount)}
 
 
-# --- a process that ends itself at a certain point ---
+# --- a process that kills itself at a point ---
 
 
 def kill_at(point, count):
-    """Ends the process, as `kill -9` does, when a point is reached for the n-th time."""
-    left = [count]
+    """Kill this process, like `kill -9`, when it reaches a point for the `count`-th time."""
+    remaining = [count]
 
-    def reached(here):
-        if here == point:
-            left[0] -= 1
-            if not left[0]:
+    def reach(name):
+        if name == point:
+            remaining[0] -= 1
+            if not remaining[0]:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-    def around(place, name, before, after, when=lambda *_: True):
-        given = getattr(place, name)
+    def wrap(target, name, before, after, when=lambda *_: True):
+        original = getattr(target, name)
 
-        def replaced(*arguments, **named):
-            chosen = when(*arguments)
-            if chosen:
-                reached(before)
-            outcome = given(*arguments, **named)
-            if chosen:
-                reached(after)
+        def wrapped(*arguments, **options):
+            counts = when(*arguments)
+            if counts:
+                reach(before)
+            outcome = original(*arguments, **options)
+            if counts:
+                reach(after)
             return outcome
 
-        setattr(place, name, replaced)
+        setattr(target, name, wrapped)
 
     class Connection(sqlite3.Connection):
         def execute(self, query, *values):
             word = query.split()[0]
             word = "checkpoint" if "wal_checkpoint" in query else word.lower()
-            reached(f"before {word}")
+            reach(f"before {word}")
             outcome = super().execute(query, *values)
-            reached(f"after {word}")
+            reach(f"after {word}")
             return outcome
 
         def executescript(self, query):
-            half = query.index("CREATE TABLE passage")
+            middle = query.index("CREATE TABLE passage")
             if point == "in create":
-                super().executescript(query[:half])
-                reached("in create")
+                super().executescript(query[:middle])
+                reach("in create")
             return super().executescript(query)
 
     connect = sqlite3.connect
-    sqlite3.connect = lambda *given, **named: connect(*given, **{"factory": Connection, **named})
-    words, vectors = capr.index.words, capr.index.vectors
-    around(os, "link", "before link", "after link")
-    around(words.WordsWriter, "__init__", "before words are opened", "after words are opened")
-    around(words.WordsWriter, "commit", "before words", "after words")
-    around(words, "save_state", "between words and state", "after state of words")
-    around(vectors.VectorsWriter, "append", "before vectors", "after vectors")
-    around(vectors, "save_state", "between vectors and state", "after state of vectors")
-    around(Path, "replace", "before rename", "after rename", lambda part, _: part.name == "state.json.part")
-    around(capr.index.writer, "rmtree", "before rmtree", "after rmtree")
-    around(Fake, "passages", "before encoding", "after encoding")
-    around(FakeDiscourse, "sentences", "before sentences", "after sentences")
-    written = vectors._write
+    sqlite3.connect = lambda *arguments, **options: connect(*arguments, **{"factory": Connection, **options})
+    words, vectors = capr.index.embedded.words, capr.index.embedded.vectors
+    wrap(os, "link", "before link", "after link")
+    wrap(words.WordIndexWriter, "__init__", "before words are opened", "after words are opened")
+    wrap(words.WordIndexWriter, "commit", "before words", "after words")
+    wrap(words, "save_state", "between words and state", "after state of words")
+    wrap(vectors.VectorIndexWriter, "append", "before vectors", "after vectors")
+    wrap(vectors, "save_state", "between vectors and state", "after state of vectors")
+    wrap(Path, "replace", "before rename", "after rename", lambda part, _: part.name == "state.json.part")
+    wrap(capr.index.embedded.writer, "rmtree", "before rmtree", "after rmtree")
+    wrap(FakeEncoder, "passages", "before encoding", "after encoding")
+    wrap(FakeDiscourse, "sentences", "before sentences", "after sentences")
+    original_write = vectors._write
 
     def write(file, begin, data):
         if point == "half of an array":
-            written(file, begin, data[: len(data) // 2])
-            reached("half of an array")
-        written(file, begin, data)
-        reached("after an array")
+            original_write(file, begin, data[: len(data) // 2])
+            reach("half of an array")
+        original_write(file, begin, data)
+        reach("after an array")
 
     vectors._write = write
 
 
 def main():
-    """Starts processes; `start` a job, and `poll` whether one has ended."""
+    """Read requests from standard input: start a job in a new process, or poll whether a process has ended."""
     vocabulary = Vocabulary.load()
-    capr.search.library.annotator(False, vocabulary).annotate(make("warm", 1))
+    annotator(False, vocabulary).annotate(make("warm", 1))
     print("ready", flush=True)
     for line in sys.stdin:
-        given = json.loads(line)
-        if "poll" in given:
-            pid, status = os.waitpid(given["poll"], os.WNOHANG)
+        request = json.loads(line)
+        if "poll" in request:
+            pid, status = os.waitpid(request["poll"], os.WNOHANG)
             print(json.dumps(os.waitstatus_to_exitcode(status) if pid else None), flush=True)
             continue
         pid = os.fork()
         if not pid:
-            run(**given)
+            run(**request)
         print(pid, flush=True)
 
 
-def run(job, log, **given):
-    """The life of a process."""
+def run(job, log, **arguments):
+    """Run a job with its log, then end the process."""
     devnull = os.open(os.devnull, os.O_RDWR)
     os.dup2(devnull, 0)
     os.dup2(devnull, 1)
     os.dup2(os.open(f"{log}.stderr", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644), 2)
-    tell = Log(log)
+    faulthandler.enable()  # a segmentation fault writes its stack there, and the test shows it
+    write_line = Log(log)
     try:
-        JOBS[job](tell, **given)
+        JOBS[job](write_line, **arguments)
         os._exit(0)
     except BaseException:
-        tell(crashed=traceback.format_exc())
+        write_line(crashed=traceback.format_exc())
         os._exit(1)
 
 

@@ -1,19 +1,19 @@
-// A question to one report: the exact words that answer, where they stand, or that it does not say.
+// A question about one report: the words that answer it with their location, or that the report has no answer.
 
 import { Latest, post } from "./api.js";
 import { button, el } from "./dom.js";
 import { FLAGS, mark, range } from "./marks.js";
 import { failure, say } from "./notices.js";
 import { Text } from "./offsets.js";
-import { has } from "./who.js";
+import { has } from "./account.js";
 
 const NO_READER =
-  "This server has no reader of answers, so that nothing can be asked yet. Whoever runs it can add one.";
-const NAMES = { family: "of a relative", historical: "in the past" };
+  "This server has no model that reads answers. Its administrator can add one.";
+const CONTEXTS = { family: "of a relative", historical: "in the past" };
 
 /**
- * The box. `submit(question)` is called when somebody asks; `answered(answers, found)` with what is to be marked in the
- * text; `jump(answer)` goes there.
+ * Return the question box. It calls `submit(question)` when the user asks, `answered(answers, found)` with the answers
+ * to mark in the text, and `jump(answer)` to show one of them.
  */
 export function askBox({ submit, answered, jump }) {
   const input = el("input", {
@@ -40,8 +40,8 @@ export function askBox({ submit, answered, jump }) {
     if (input.value.trim()) submit(input.value.trim());
   });
 
-  has("ask").then((can) => {
-    if (!can && !out.childElementCount) out.replaceChildren(el("p", { class: "quiet" }, NO_READER));
+  has("ask").then((hasReader) => {
+    if (!hasReader && !out.childElementCount) out.replaceChildren(el("p", { class: "quiet" }, NO_READER));
   });
 
   const ask = async (question, document) => {
@@ -53,11 +53,11 @@ export function askBox({ submit, answered, jump }) {
     }
     out.replaceChildren(el("p", { class: "quiet" }, "Reading the report ..."));
     try {
-      const given = await latest.run((signal) => post("api/ask", { question, document, top: 4 }, { signal }));
-      if (!given) return undefined;
-      out.replaceChildren(...render(given, jump));
-      answered(given.answers.filter((answer) => answer.confidence >= LEAST), given.found);
-      say(given.found ? `Answer: ${given.answers[0].text}` : "Not in this report.");
+      const results = await latest.run((signal) => post("api/ask", { question, document, k: 4 }, { signal }));
+      if (!results) return undefined;
+      out.replaceChildren(...render(results, jump));
+      answered(results.answers.filter((answer) => answer.confidence >= MIN_CONFIDENCE), results.found);
+      say(results.found ? `Answer: ${results.answers[0].text}` : "Not in this report.");
     } catch (problem) {
       out.replaceChildren(
         failure(problem, problem.status === 503 && !problem.wait ? null : () => ask(question, document)),
@@ -68,12 +68,12 @@ export function askBox({ submit, answered, jump }) {
   return { element: el("section", { class: "ask", "aria-label": "Question and answer" }, form, out), ask };
 }
 
-const LEAST = 0.1; // confidence of answers below the threshold that are shown; of less sure ones hardly any is right
+const MIN_CONFIDENCE = 0.1; // of the answers shown; answers with less are hardly ever right
 
-function render(given, jump) {
-  const { found, threshold, answers, notices = [] } = given;
+function render(results, jump) {
+  const { found, threshold, answers, notices = [] } = results;
   const sure = answers.filter((answer) => found && answer.confidence >= threshold);
-  const rest = answers.filter((answer) => !sure.includes(answer) && answer.confidence >= LEAST);
+  const rest = answers.filter((answer) => !sure.includes(answer) && answer.confidence >= MIN_CONFIDENCE);
   const lines = notices.map((notice) => el("p", { class: "notice" }, notice));
   if (!found) {
     return [
@@ -84,22 +84,23 @@ function render(given, jump) {
         el(
           "p",
           {},
-          `No answer reaches the threshold of ${percent(threshold)}. The report may still say it in words that were not understood.`,
+          `No answer reaches the threshold of ${percent(threshold)}. `,
+          "The report may still contain the answer in words that the model does not understand.",
         ),
       ),
       ...(rest.length ? [el("h4", {}, "Best guess, not an answer"), answerCard(rest[0], jump, "guess")] : []),
       ...lines,
-      footer(given),
+      footer(results),
     ];
   }
   return [
     answerCard(sure[0], jump, "answer"),
     ...(sure.length > 1
-      ? [el("h4", {}, "Other answers"), ...sure.slice(1).map((one) => answerCard(one, jump, "next"))]
+      ? [el("h4", {}, "Other answers"), ...sure.slice(1).map((answer) => answerCard(answer, jump, "next"))]
       : []),
-    ...(rest.length ? [el("h4", {}, "Less likely"), ...rest.map((one) => answerCard(one, jump, "less"))] : []),
+    ...(rest.length ? [el("h4", {}, "Less likely"), ...rest.map((answer) => answerCard(answer, jump, "less"))] : []),
     ...lines,
-    footer(given),
+    footer(results),
   ];
 }
 
@@ -128,7 +129,7 @@ function answerCard(answer, jump, kind) {
       ? el(
           "p",
           { class: "context" },
-          ...flags.map((flag) => el("span", { class: `flag ${flag}` }, saying(flag, answer.context[flag]))),
+          ...flags.map((flag) => el("span", { class: `flag ${flag}` }, contextLabel(flag, answer.context[flag]))),
         )
       : null,
     sentence,
@@ -136,17 +137,17 @@ function answerCard(answer, jump, kind) {
     button("Show in the report", () => jump(answer)),
     ...(answer.places?.length
       ? [
-          el("p", { class: "quiet" }, "Also read here:"),
+          el("p", { class: "quiet" }, "Also found here:"),
           el(
             "ul",
             { class: "plain" },
-            ...answer.places.map((place) =>
+            ...answer.places.map((location) =>
               el(
                 "li",
                 {},
                 button(
-                  `${place.text.replace(/\s+/g, " ")} (${percent(place.confidence)}) ${(place.headings ?? []).at(-1) ?? ""}`,
-                  () => jump(place),
+                  locationLabel(location),
+                  () => jump(location),
                   { class: "link" },
                 ),
               ),
@@ -157,4 +158,7 @@ function answerCard(answer, jump, kind) {
   );
 }
 
-const saying = (flag, cue) => `${NAMES[flag] ?? flag}${cue?.text ? `: “${cue.text}”` : ""}`;
+const locationLabel = ({ text, confidence, headings = [] }) =>
+  `${text.replace(/\s+/g, " ")} (${percent(confidence)}) ${headings.at(-1) ?? ""}`;
+
+const contextLabel = (flag, cue) => `${CONTEXTS[flag] ?? flag}${cue?.text ? `: “${cue.text}”` : ""}`;

@@ -1,37 +1,37 @@
-// The server is gone: a banner that says so, looks for it, and goes when it is back.
+// The banner of a server that cannot be reached. It checks for the server, and disappears when it is back.
 
 import { button, byId } from "./dom.js";
 
-const EVERY = 5000; // milliseconds between two looks
+const INTERVAL = 5000; // milliseconds between two checks
 
 const banner = byId("banner");
-let looking = null;
+let timer = null;
 
 /**
- * Told of every request whether it reached the server. `retry` is called when somebody wants to go on, `back` when the
- * server is found to be there again.
+ * Show the banner if a request did not reach the server, else hide it. `retry` runs when the user clicks Retry, and
+ * `onReturn` when a check reaches the server.
  */
-export function heard(reached, retry, back) {
+export function updateBanner(reached, retry, onReturn) {
   if (reached) return hide();
   if (!banner.hidden) return undefined;
   banner.replaceChildren(
-    "The server cannot be reached. What you see stays; nothing new can be loaded until it is back. ",
+    "The server cannot be reached. This page stays as it is; nothing new can load until the server is back. ",
     button("Retry", retry, { class: "main" }),
   );
   banner.hidden = false;
-  looking = setInterval(() => look(back), EVERY);
+  timer = setInterval(() => check(onReturn), INTERVAL);
   return undefined;
 }
 
 function hide() {
-  clearInterval(looking);
+  clearInterval(timer);
   banner.hidden = true;
 }
 
-async function look(back) {
+async function check(onReturn) {
   if (document.hidden) return;
-  const answer = await fetch("health", { cache: "no-store" }).catch(() => null);
-  if (!answer?.ok || banner.hidden) return;
+  const response = await fetch("health", { cache: "no-store" }).catch(() => null);
+  if (!response?.ok || banner.hidden) return;
   hide();
-  back();
+  onReturn();
 }

@@ -1,24 +1,27 @@
-// Where something stands, in words; and how it gets to the clipboard.
+// Citations of passages, the clipboard, and downloads.
 
-/** `p05, Discharge summary, 2025-09-11, FAMILY HISTORY (p05-2025-09-11-discharge, characters 1824 to 1941)`. */
-export function citation(place) {
-  const { patient, type, date } = place.metadata ?? {};
-  const facts = [patient, type, date, (place.headings ?? []).join(" > ")].filter(Boolean).join(", ");
-  const exact = `${place.document}, characters ${place.begin} to ${place.end}`;
-  return `${facts || place.title || place.document} (${exact})`;
+/**
+ * Return a citation:
+ * `p05, Discharge summary, 2025-09-11, FAMILY HISTORY (p05-2025-09-11-discharge, characters 1824 to 1941)`.
+ */
+export function citation(passage) {
+  const { patient, type, date } = passage.metadata ?? {};
+  const facts = [patient, type, date, (passage.headings ?? []).join(" > ")].filter(Boolean).join(", ");
+  const location = `${passage.document}, characters ${passage.begin} to ${passage.end}`;
+  return `${facts || passage.title || passage.document} (${location})`;
 }
 
-/** Copies a text; gives whether that was possible. */
+/** Copy a text to the clipboard, and return whether that worked. */
 export async function copy(text) {
   try {
     await navigator.clipboard.writeText(text);
     return true;
   } catch {
-    return copyTheOldWay(text); // without TLS, as on many intranets, there is no navigator.clipboard
+    return copySelection(text); // without TLS, as on many intranets, browsers have no navigator.clipboard
   }
 }
 
-function copyTheOldWay(text) {
+function copySelection(text) {
   const area = document.createElement("textarea");
   area.value = text;
   area.className = "unseen";
@@ -32,7 +35,7 @@ function copyTheOldWay(text) {
   return done;
 }
 
-/** Hands a file to the person. */
+/** Offer a file as a download. */
 export function download({ blob, name }) {
   const link = document.createElement("a");
   link.href = URL.createObjectURL(blob);

@@ -1,14 +1,14 @@
-// A text field that completes what is typed: the combobox of the ARIA authoring practices, with a list.
+// A text field with completions: the combobox with a listbox of the ARIA authoring practices.
 
 import { Latest } from "./api.js";
 import { debounced, el } from "./dom.js";
 
-const PAUSE = 120; // milliseconds without a key, before the server is asked
+const PAUSE = 120; // milliseconds without a key before a request
 
 /**
- * Makes a field complete.
+ * Add completions to a field.
  *
- * `fetch(typed, signal)` gives [{value, detail, kind}]. Enter or a click takes one; Escape closes the list.
+ * `fetch(prefix, signal)` resolves to [{value, detail, kind}]. Enter or a click takes one; Escape closes the list.
  */
 export function complete(input, label, fetch) {
   const list = el("ul", {
@@ -29,20 +29,20 @@ export function complete(input, label, fetch) {
     input.setAttribute(name, value);
 
   const latest = new Latest();
-  let found = [];
+  let options = [];
   let active = -1;
 
   const close = () => {
     latest.stop();
-    found = [];
+    options = [];
     list.hidden = true;
     input.setAttribute("aria-expanded", "false");
-    choose(-1);
+    activate(-1);
   };
 
-  const choose = (at) => {
+  const activate = (index) => {
     list.children[active]?.setAttribute("aria-selected", "false");
-    active = at;
+    active = index;
     const option = list.children[active];
     if (!option) return input.removeAttribute("aria-activedescendant");
     option.setAttribute("aria-selected", "true");
@@ -50,44 +50,44 @@ export function complete(input, label, fetch) {
     return input.setAttribute("aria-activedescendant", option.id);
   };
 
-  const take = (at) => {
-    input.value = found[at].value;
+  const take = (index) => {
+    input.value = options[index].value;
     input.dispatchEvent(new Event("change", { bubbles: true }));
     close();
   };
 
-  const open = (options) => {
-    found = options;
-    list.replaceChildren(...options.map((option, at) => line(option, at, input.id, () => take(at))));
+  const open = (completions) => {
+    options = completions;
+    list.replaceChildren(...options.map((option, index) => line(option, index, input.id, () => take(index))));
     list.hidden = !options.length;
     input.setAttribute("aria-expanded", String(options.length > 0));
-    choose(-1);
+    activate(-1);
   };
 
-  const ask = async () => {
-    const typed = input.value.trim();
+  const request = async () => {
+    const prefix = input.value.trim();
     try {
-      const options = await latest.run((signal) => fetch(typed, signal));
-      if (options && document.activeElement === input) open(options);
+      const completions = await latest.run((signal) => fetch(prefix, signal));
+      if (completions && document.activeElement === input) open(completions);
     } catch {
-      close(); // completion is a help: the search itself says what is wrong
+      close(); // the search works without completions, and reports problems itself
     }
   };
 
-  const soon = debounced(ask, PAUSE);
-  input.addEventListener("input", soon);
+  const requestSoon = debounced(request, PAUSE);
+  input.addEventListener("input", requestSoon);
   input.addEventListener("blur", close);
   input.addEventListener("keydown", (event) => {
     if (event.key === "ArrowDown" && list.hidden) {
       event.preventDefault();
-      return void ask();
+      return void request();
     }
     if (list.hidden || event.isComposing) return;
-    const last = found.length - 1;
-    const at = { ArrowDown: active === last ? 0 : active + 1, ArrowUp: active <= 0 ? last : active - 1 }[event.key];
-    if (at !== undefined) {
+    const last = options.length - 1;
+    const next = { ArrowDown: active === last ? 0 : active + 1, ArrowUp: active <= 0 ? last : active - 1 }[event.key];
+    if (next !== undefined) {
       event.preventDefault();
-      choose(at);
+      activate(next);
     } else if (event.key === "Enter" && active >= 0) {
       event.preventDefault();
       take(active);
@@ -99,12 +99,12 @@ export function complete(input, label, fetch) {
   return { close };
 }
 
-function line({ value, detail, kind }, at, id, onclick) {
+function line({ value, detail, kind }, index, id, onclick) {
   return el(
     "li",
     {
       role: "option",
-      id: `${id}-option-${at}`,
+      id: `${id}-option-${index}`,
       "aria-selected": "false",
       onclick,
       onmousedown: (event) => event.preventDefault(),

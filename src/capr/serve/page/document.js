@@ -1,28 +1,35 @@
-// One report: its text, outline, mentions, where it speaks of the query, and a box to ask it.
+// The view of one report: text, outline, mentions, scores for the query, and a question box.
 
 import { Latest, documentPath, get, post } from "./api.js";
 import { askBox } from "./ask.js";
 import { citation, copy } from "./citation.js";
-import { button, byId, el, show as bring } from "./dom.js";
+import { button, byId, el, scrollTo as scrollToElement } from "./dom.js";
 import { facts } from "./hit.js";
-import { kinds } from "./kinds.js";
+import { mentionLists } from "./mention_lists.js";
 import { mark, mentions, range } from "./marks.js";
 import { failure, say, skeleton, toast } from "./notices.js";
 import { Text } from "./offsets.js";
 import { follow, outline } from "./outline.js";
-import { current, go, hasQuery, query, written } from "./state.js";
-import { strip } from "./strip.js";
-import { oneStop } from "./tip.js";
+import { current, go, hasQuery, noView, query, toFragment } from "./state.js";
+import { scoreChart } from "./score_chart.js";
+import { makeOneTabStop } from "./tooltip.js";
 
-const EVIDENCE = 5; // sentences that are shaded, the best of the strip
+const EVIDENCE = 5; // number of shaded sentences, those with the best scores
 
-const view = byId("document");
+export const name = "document";
+export const parameters = { single: ["document", "at", "ask"] }; // the id, the span of a passage, a question
+export const matches = (state) => Boolean(state.document);
+export const title = () => "Report";
+
+const view = el("div", { id: name, hidden: true });
+export { view as element };
 const latest = new Latest();
-let open = null; // what is shown
+let open = null; // the report in the view
 
-/** Shows the document that the address names. */
+/** Show the document that the address names. */
 export async function show(state) {
-  const key = written({ ...state, at: "", ask: "", k: "", group: "" });
+  byId("page").classList.add("reading");
+  const key = toFragment({ ...state, at: "", ask: "", k: "", group: "" });
   if (open?.key === key) return open.update(state);
   open = null;
   view.setAttribute("aria-busy", "true");
@@ -46,14 +53,19 @@ export async function show(state) {
   return undefined;
 }
 
-/** Forgets what is shown, so that it is loaded anew. */
-export function close() {
+/** Empty the view, so that it loads again. */
+export function forget() {
   latest.stop();
   open = null;
   view.replaceChildren();
 }
 
-/** Adds the scores of the sentences: those of a long report take their time, and it can be read without them. */
+export function hide() {
+  forget();
+  byId("page").classList.remove("reading");
+}
+
+/** Add the scores of the sentences. They come after the text, because those of a long report take time. */
 async function score(report, state) {
   const body = query(state);
   try {
@@ -67,7 +79,7 @@ async function score(report, state) {
 const backLink = (state) =>
   el(
     "a",
-    { class: "back", href: "#" + written({ ...state, document: "", at: "", ask: "" }) },
+    { class: "back", href: "#" + toFragment({ ...state, ...noView() }) },
     hasQuery(state) ? "← Back to the results" : "← Back",
   );
 
@@ -76,18 +88,18 @@ function render(document, state) {
   const body = el("div", { class: "report", role: "region", "aria-label": "Text of the report", tabindex: "-1" });
   const marks = { answers: [], target: target(state), scores: [] };
   const draw = () => drawText(body, text, document, marks);
-  const toPlace = (place) => flash(body, place.begin);
-  const asking = askBox({
+  const jumpTo = (span) => flash(body, span.begin);
+  const questionBox = askBox({
     submit: (question) => go({ ask: question }),
     answered: (answers, found) => {
       marks.answers = answers.map((answer, rank) => ({ ...answer, sure: found && rank === 0 }));
       draw();
-      if (found && beside()) toPlace(answers[0]);
+      if (found && isBeside()) jumpTo(answers[0]);
     },
-    jump: toPlace,
+    jump: jumpTo,
   });
-  const contents = outline(document.sections, (section) => toPlace(section));
-  const place = el("div", { class: hasQuery(state) ? "strip waiting" : "strip-none", "aria-hidden": "true" });
+  const contents = outline(document.sections, (section) => jumpTo(section));
+  const chartArea = el("div", { class: hasQuery(state) ? "score-chart waiting" : "score-chart-none", "aria-hidden": "true" });
   view.replaceChildren(
     el(
       "header",
@@ -98,18 +110,18 @@ function render(document, state) {
         "div",
         { class: "row" },
         facts(document.metadata, null, document.id),
-        button("Copy citation", () => cited(document, text), { class: "small" }),
+        button("Copy citation", () => copyCitation(document, text), { class: "small" }),
       ),
     ),
-    place,
+    chartArea,
     el(
       "div",
       { class: "columns" },
       el(
         "aside",
         { class: "side", "aria-label": "Ask and mentions" },
-        asking.element,
-        kinds(document.mentions, (mention) => toMention(body, mention)),
+        questionBox.element,
+        mentionLists(document.mentions, (mention) => jumpToMention(body, mention)),
       ),
       el("div", { class: "contents" }, ...(contents ? [contents] : [])),
       body,
@@ -119,7 +131,7 @@ function render(document, state) {
   if (contents) follow(body, contents);
   let [question, at] = ["", ""];
   const update = (next) => {
-    if (next.ask !== question) asking.ask((question = next.ask), document.id);
+    if (next.ask !== question) questionBox.ask((question = next.ask), document.id);
     if (next.at !== at) {
       at = next.at;
       marks.target = target(next);
@@ -129,24 +141,24 @@ function render(document, state) {
     }
   };
   const scored = (scores) => {
-    if (!scores.sentences.length) return place.remove();
-    const asked = state.q || [state.entity, state.aspect].filter(Boolean).join(", ");
-    const words = (one) => text.slice(one.begin, one.end).replace(/\s+/g, " ");
-    place.replaceWith(strip(scores, asked, words, toPlace));
+    if (!scores.sentences.length) return chartArea.remove();
+    const queryText = state.q || [state.entity, state.aspect].filter(Boolean).join(", ");
+    const words = (sentence) => text.slice(sentence.begin, sentence.end).replace(/\s+/g, " ");
+    chartArea.replaceWith(scoreChart(scores, queryText, words, jumpTo));
     marks.scores = scores.sentences;
-    return shade(body, best(marks.scores)) || draw(); // somebody may be reading or selecting already
+    return shade(body, best(marks.scores)) || draw(); // shading keeps a selection that the user has made; drawing does not
   };
   const unscored = (problem) =>
-    place.replaceWith(
+    chartArea.replaceWith(
       el("p", { class: "notice" }, `No score along the report: ${problem.message}. ${problem.fix ?? ""}`),
     );
   return { update, scored, unscored };
 }
 
-/** Whether answers stand beside the text; where they stand above it, going to the text would hide them. */
-const beside = () => matchMedia("(min-width: 56.26rem)").matches;
+/** Whether answers are beside the text. If they are above it, scrolling to the text would hide them. */
+const isBeside = () => matchMedia("(min-width: 56.26rem)").matches;
 
-/** The passage that the address names. */
+/** Return the span of the passage that the address names. */
 function target({ at }) {
   const [begin, end] = at.split("-").map(Number);
   return end > begin ? { begin, end } : null;
@@ -155,21 +167,21 @@ function target({ at }) {
 function drawText(body, text, document, marks) {
   const begins = [...new Set([0, ...document.sections.map((section) => section.begin)])].sort((a, b) => a - b);
   const headings = document.sections.map((section) => headingMark(text, section)).filter(Boolean);
-  const shaded = new Set(best(marks.scores).map((one) => one.begin));
+  const shaded = new Set(best(marks.scores).map((sentence) => sentence.begin));
   const spans = marks.scores.length ? marks.scores : document.sentences.map(([begin, end]) => ({ begin, end }));
   const layers = [
     marks.target ? [range(marks.target.begin, marks.target.end, { class: "target" })] : [],
-    spans.map((one) =>
-      range(one.begin, one.end, {
-        class: shaded.has(one.begin) ? "sentence evidence" : "sentence",
-        "data-begin": one.begin,
+    spans.map(({ begin, end }) =>
+      range(begin, end, {
+        class: shaded.has(begin) ? "sentence evidence" : "sentence",
+        "data-begin": begin,
       }),
     ),
-    marks.answers.map((one) =>
+    marks.answers.map(({ begin, end, sure }) =>
       range(
-        one.begin,
-        one.end,
-        { class: one.sure ? "answer-mark sure" : "answer-mark", "data-answer": one.begin },
+        begin,
+        end,
+        { class: sure ? "answer-mark sure" : "answer-mark", "data-answer": begin },
         "mark",
       ),
     ),
@@ -177,64 +189,64 @@ function drawText(body, text, document, marks) {
     mentions(document.mentions),
   ];
   body.replaceChildren(
-    ...begins.map((begin, at) => {
-      const end = begins[at + 1] ?? text.end;
+    ...begins.map((begin, index) => {
+      const end = begins[index + 1] ?? text.end;
       const block = el("div", { class: "section", "data-section": begin });
-      const here = layers.map((layer) => layer.filter((one) => one.begin < end && one.end > begin));
-      mark(block, text, here, begin, end);
+      const visible = layers.map((layer) => layer.filter((span) => span.begin < end && span.end > begin));
+      mark(block, text, visible, begin, end);
       return block;
     }),
   );
-  oneStop(body);
+  makeOneTabStop(body);
 }
 
 const best = (sentences) =>
   [...sentences]
     .sort((a, b) => b.both - a.both)
     .slice(0, EVIDENCE)
-    .filter((one) => one.both > 0);
+    .filter((sentence) => sentence.both > 0);
 
-/** Shades sentences that are there; gives whether all are, since a model may cut sentences in its own way. */
+/** Shade sentences, and return whether all were found: a model may split sentences differently. */
 function shade(body, sentences) {
-  const found = sentences.map((one) => [...body.querySelectorAll(`.sentence[data-begin="${one.begin}"]`)]);
-  for (const part of found.flat()) part.classList.add("evidence");
-  return found.every((parts) => parts.length);
+  const elements = sentences.map(({ begin }) => [...body.querySelectorAll(`.sentence[data-begin="${begin}"]`)]);
+  for (const part of elements.flat()) part.classList.add("evidence");
+  return elements.every((parts) => parts.length);
 }
 
-/** A heading where it stands in the text, if it does. */
+/** Return the mark of the heading of a section, or null if the text does not contain the heading. */
 function headingMark(text, section) {
   const heading = (section.heading ?? "").split(" | ").at(-1).trim();
   const start = text.unit(section.begin);
-  const found = heading ? text.text.slice(start, start + heading.length + 12).indexOf(heading) : -1;
-  if (found < 0) return null;
-  return range(text.place(start + found), text.place(start + found + heading.length), { class: "heading" }, "strong");
+  const index = heading ? text.text.slice(start, start + heading.length + 12).indexOf(heading) : -1;
+  if (index < 0) return null;
+  return range(text.offset(start + index), text.offset(start + index + heading.length), { class: "heading" }, "strong");
 }
 
-/** Goes to the answer, the sentence or the section at a place of the text. */
+/** Scroll to the answer, sentence or section at an offset, and light it up. */
 function flash(body, begin) {
-  const before = (name) => (one) => Number(one.dataset[name]) <= begin;
-  const section = [...body.children].findLast(before("section"));
-  const sentence = [...(section?.querySelectorAll(".sentence") ?? [])].findLast(before("begin"));
+  const isBefore = (name) => (element) => Number(element.dataset[name]) <= begin;
+  const section = [...body.children].findLast(isBefore("section"));
+  const sentence = [...(section?.querySelectorAll(".sentence") ?? [])].findLast(isBefore("begin"));
   lightUp(body.querySelector(`[data-answer="${begin}"]`) ?? sentence ?? section);
 }
 
-function toMention(body, mention) {
+function jumpToMention(body, mention) {
   const element = body.querySelector(`.mention[data-begin="${mention.begin}"]`);
   lightUp(element);
   if (element?.getAttribute("role") === "button") element.focus({ preventScroll: true });
 }
 
-/** Brings something into view, and shows for a moment where it is. */
+/** Scroll to an element, and light it up for a moment. */
 function lightUp(element) {
   if (!element) return;
-  bring(element);
+  scrollToElement(element);
   for (const lit of view.querySelectorAll(".flash")) lit.classList.remove("flash");
-  void element.offsetWidth; // so that the same place lights up again
+  void element.offsetWidth; // restarts the animation if it is the same element
   element.classList.add("flash");
 }
 
-async function cited(document, text) {
-  const place = target(current()) ?? { begin: 0, end: text.end };
-  const done = await copy(citation({ ...document, document: document.id, ...place }));
+async function copyCitation(document, text) {
+  const span = target(current()) ?? { begin: 0, end: text.end };
+  const done = await copy(citation({ ...document, document: document.id, ...span }));
   toast(done ? "Copied the citation." : "The browser refused to copy.");
 }

@@ -1,18 +1,18 @@
-// Elements, made without a line of HTML: whatever a note says ends up in text nodes.
+// Functions that create elements. They use no HTML, so the contents of notes always become text nodes.
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** An element: attributes by name, `class`, `on…` for listeners; children are elements or text. */
+/** Create an element: attributes by name, `on…` for listeners; children are elements or text. */
 export function el(name, attributes = {}, ...children) {
-  return filled(document.createElement(name), attributes, children);
+  return fill(document.createElement(name), attributes, children);
 }
 
-/** The same for a drawing. */
+/** Create an SVG element. */
 export function svg(name, attributes = {}, ...children) {
-  return filled(document.createElementNS(SVG, name), attributes, children);
+  return fill(document.createElementNS(SVG, name), attributes, children);
 }
 
-function filled(element, attributes, children) {
+function fill(element, attributes, children) {
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else if (value === true) element.setAttribute(name, "");
@@ -24,27 +24,27 @@ function filled(element, attributes, children) {
 
 export const byId = (id) => document.getElementById(id);
 
-/** A button that does something. */
+/** Create a button. */
 export function button(words, onclick, attributes = {}) {
   return el("button", { type: "button", onclick, ...attributes }, words);
 }
 
-/** `3 passages`, `1 passage`. */
+/** Return a count with its noun: `3 passages`, `1 passage`. */
 export function counted(count, name, many = `${name}s`) {
   return `${count.toLocaleString("en")} ${count === 1 ? name : many}`;
 }
 
-/** Calls `action` once nothing has called it for so many milliseconds. */
+/** Return a function that calls `action` after so many milliseconds without another call. */
 export function debounced(action, milliseconds) {
-  let waiting;
-  return (...given) => {
-    clearTimeout(waiting);
-    waiting = setTimeout(() => action(...given), milliseconds);
+  let timer;
+  return (...parameters) => {
+    clearTimeout(timer);
+    timer = setTimeout(() => action(...parameters), milliseconds);
   };
 }
 
-/** Brings something into view, smoothly unless the reader asked for less motion. */
-export function show(element, block = "center") {
+/** Scroll to an element, smoothly unless the system asks for reduced motion. */
+export function scrollTo(element, block = "center") {
   const still = matchMedia("(prefers-reduced-motion: reduce)").matches;
   element.scrollIntoView({ block, behavior: still ? "auto" : "smooth" });
 }

@@ -1,25 +1,25 @@
-// The empty page teaches: three searches, one of each kind, that find something in the sample notes.
+// The examples on the empty page: one search of each kind, with hits in the sample notes.
 
 import { el } from "./dom.js";
-import { EMPTY, written } from "./state.js";
+import { EMPTY, toFragment } from "./state.js";
 
 const EXAMPLES = [
   {
     title: "Ask a question",
     words: "What was the kidney injury attributed to?",
-    says: "Passages that answer come first; the sentences that matter are shaded, the words of the question are marked.",
+    explanation: "The best passages come first. Shading shows the evidence, and marks show the words of the question.",
     state: { q: "What was the kidney injury attributed to?" },
   },
   {
     title: "Name an entity and an aspect",
     words: "stroke · family history",
-    says: "The aspect is what a section is about, whatever its heading says. A relative’s stroke is marked as such.",
+    explanation: "The aspect is what a section is about, whatever its heading says. A mark shows that a relative had the stroke.",
     state: { entity: "stroke", aspect: "family history" },
   },
   {
     title: "Make a list of patients",
     words: "atrial fibrillation in discharge summaries, not negated, not a relative’s, by patient",
-    says: "One entry for each patient, with the others below. Filters by date, type and section narrow it.",
+    explanation: "One entry for each patient, with the others below. Filters by date, type and section narrow the list.",
     state: { q: "atrial fibrillation", group: "patient", type: ["Discharge summary"], without: ["negated", "family"] },
   },
 ];
@@ -37,16 +37,16 @@ export function examples() {
     el(
       "ul",
       { class: "examples plain" },
-      ...EXAMPLES.map((one) =>
+      ...EXAMPLES.map((example) =>
         el(
           "li",
           {},
           el(
             "a",
-            { class: "card", href: "#" + written({ ...EMPTY, ...one.state }) },
-            el("strong", {}, one.title),
-            el("span", { class: "sample" }, one.words),
-            el("span", { class: "quiet" }, one.says),
+            { class: "card", href: "#" + toFragment({ ...EMPTY, ...example.state }) },
+            el("strong", {}, example.title),
+            el("span", { class: "sample" }, example.words),
+            el("span", { class: "quiet" }, example.explanation),
           ),
         ),
       ),
@@ -54,7 +54,8 @@ export function examples() {
     el(
       "p",
       { class: "quiet" },
-      "Known words: “a phrase”, +must, -not, entity:gout, heading:allergies. The address holds the whole search: bookmark or share it. capr is a research tool; it is not a medical device.",
+      "Operators: “a phrase”, +must, -not, entity:gout, heading:allergies. ",
+      "The address contains the whole search, so you can bookmark or share it. capr is a research tool; it is not a medical device.",
     ),
   );
 }

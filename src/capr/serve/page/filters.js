@@ -1,4 +1,4 @@
-// Filters with counts, and chips that take them away.
+// Filters with counts, and chips that remove them.
 
 import { Latest, get, post } from "./api.js";
 import { button, byId, counted, debounced, el } from "./dom.js";
@@ -7,34 +7,37 @@ import { EMPTY, LISTS, current, filters, go, hasFilters } from "./state.js";
 
 const SHOWN = 7; // values of a filter before "show all"
 const NAMES = { patient: "Patient", type: "Type", section: "Section", source: "Source" };
-const FACETS = { patient: "patient", type: "type", section: "aspect", source: "source" }; // as the API calls them
+const FACETS = { patient: "patient", type: "type", section: "aspect", source: "source" }; // their names in the API
 export const HIDE = { negated: "Hide negated", family: "Hide family history" };
 
 const panel = byId("filters");
 const latest = new Latest();
 const unfolded = new Set(); // filters that show all of their values
-let asked = ""; // the filters that the panel shows
-let unfoldedPanel = false; // on a narrow screen
+let shownSignature = ""; // the filters that the panel shows
+let isPanelOpen = false; // on a narrow screen
 
-/** Counts what passes, and shows the panel. */
+/** Count the documents that meet the filters, and show the panel. */
 export async function show(state) {
-  const body = { filters: filters(state), without: state.without };
-  const signature = JSON.stringify(body);
+  const allowed = dateProblem(state) ? { ...state, from: "", to: "" } : state; // the server rejects such a period
+  const body = { filters: filters(allowed), without: state.without };
+  const signature = JSON.stringify([body, dateProblem(state)]);
   panel.hidden = false;
-  if (signature === asked) return;
+  if (signature === shownSignature) return;
   try {
     const facets = await latest.run((signal) => post("api/facets", body, { signal }));
     if (!facets) return;
-    asked = signature;
+    shownSignature = signature;
     render(facets, state);
   } catch (problem) {
-    asked = "";
+    shownSignature = "";
     if (!panel.childElementCount) panel.hidden = true;
-    if (problem.status) console.warn(problem.message); // the results say the same to everybody
+    if (problem.status) console.warn(problem.message); // the results show the same problem to the user
   }
 }
 
-export const forget = () => (asked = "");
+export const hide = () => (panel.hidden = true);
+
+export const forget = () => (shownSignature = "");
 
 function render(facets, state) {
   const focused = panel.contains(document.activeElement) ? document.activeElement.dataset.key : null;
@@ -46,52 +49,52 @@ function render(facets, state) {
       el(
         "p",
         { class: "quiet" },
-        counted(facets.documents, "document"),
-        hasFilters(state) ? " pass the filters" : " in all",
+        counted(dateProblem(state) ? 0 : facets.documents, "document"),
+        hasFilters(state) ? " match the filters" : " in total",
       ),
       dates(facets, state),
       ...Object.keys(NAMES).map((name) => values(name, facets, state)),
-      hiding(state),
+      contextFilters(state),
     ),
   );
-  panel.classList.toggle("open", unfoldedPanel);
+  panel.classList.toggle("open", isPanelOpen);
   if (focused) panel.querySelector(`[data-key="${CSS.escape(focused)}"]`)?.focus();
 }
 
-/** On a narrow screen the panel is a button until it is wanted. */
+/** Return the button that opens the panel on a narrow screen. */
 function fold(state) {
-  const count = chosen(state).length;
+  const count = activeFilters(state).length;
   const toggle = button(
     count ? `Filters (${count})` : "Filters",
     () => {
-      unfoldedPanel = panel.classList.toggle("open");
-      toggle.setAttribute("aria-expanded", String(unfoldedPanel));
+      isPanelOpen = panel.classList.toggle("open");
+      toggle.setAttribute("aria-expanded", String(isPanelOpen));
     },
-    { class: "fold", "aria-expanded": String(unfoldedPanel), "aria-controls": "filter-body", "data-key": "fold" },
+    { class: "fold", "aria-expanded": String(isPanelOpen), "aria-controls": "filter-body", "data-key": "fold" },
   );
   return toggle;
 }
 
 function values(name, facets, state) {
-  const given = facets[FACETS[name]] ?? [];
-  const known = new Set(given.map((one) => one.value.toLowerCase()));
-  const gone = state[name].filter((value) => !known.has(value.toLowerCase()));
-  const all = [...gone.map((value) => ({ value, count: 0 })), ...given];
+  const counts = facets[FACETS[name]] ?? [];
+  const known = new Set(counts.map(({ value }) => value.toLowerCase()));
+  const missing = state[name].filter((value) => !known.has(value.toLowerCase()));
+  const all = [...missing.map((value) => ({ value, count: 0 })), ...counts];
   if (all.length < 2 && !state[name].length) return null;
   const more = facets.more?.[FACETS[name]] ?? 0;
   const list = el("ul", { class: "plain" });
-  const fill = (some) => list.replaceChildren(...some.map((one) => value(name, one, state)));
-  const short = () => all.filter((one, at) => at < SHOWN || chosenIn(state[name], one.value));
-  fill(unfolded.has(name) ? all : short());
-  const wider = more ? `Show ${all.length} of ${all.length + more}` : `Show all ${all.length}`;
+  const fill = (counts) => list.replaceChildren(...counts.map((count) => value(name, count, state)));
+  const firstValues = () => all.filter(({ value }, index) => index < SHOWN || includes(state[name], value));
+  fill(unfolded.has(name) ? all : firstValues());
+  const showAll = more ? `Show ${all.length} of ${all.length + more}` : `Show all ${all.length}`;
   const toggle =
     all.length > SHOWN &&
     button(
-      unfolded.has(name) ? "Show fewer" : wider,
+      unfolded.has(name) ? "Show fewer" : showAll,
       () => {
         if (!unfolded.delete(name)) unfolded.add(name);
-        fill(unfolded.has(name) ? all : short());
-        toggle.textContent = unfolded.has(name) ? "Show fewer" : wider;
+        fill(unfolded.has(name) ? all : firstValues());
+        toggle.textContent = unfolded.has(name) ? "Show fewer" : showAll;
       },
       { class: "link", "data-key": `all:${name}` },
     );
@@ -99,39 +102,39 @@ function values(name, facets, state) {
     "fieldset",
     { "data-filter": name },
     el("legend", {}, NAMES[name]),
-    name === "patient" && all.length > SHOWN && find(all, more, fill, short),
+    name === "patient" && all.length > SHOWN && find(all, more, fill, firstValues),
     list,
     toggle,
     more > 0 && el("p", { class: "quiet" }, `${counted(more, "further value")} not listed`),
   );
 }
 
-/** A field that looks for a patient among all of them. */
-function find(all, more, fill, short) {
-  const looking = new Latest();
-  const look = async (typed) => {
-    if (!typed) return fill(short());
-    if (!more) return fill(all.filter((one) => one.value.toLowerCase().includes(typed.toLowerCase())));
-    const given = await looking.run((signal) =>
-      get(`api/patients?${new URLSearchParams({ typed, limit: 20 })}`, { signal }),
+/** Return a field that searches all patients. */
+function find(all, more, fill, firstValues) {
+  const latestPatients = new Latest();
+  const search = async (prefix) => {
+    if (!prefix) return fill(firstValues());
+    if (!more) return fill(all.filter(({ value }) => value.toLowerCase().includes(prefix.toLowerCase())));
+    const page = await latestPatients.run((signal) =>
+      get(`api/patients?${new URLSearchParams({ prefix, limit: 20 })}`, { signal }),
     );
-    return given && fill(given.patients.map((one) => ({ value: one.patient, count: one.documents })));
+    return page && fill(page.patients.map(({ patient, documents }) => ({ value: patient, count: documents })));
   };
-  const soon = debounced((typed) => look(typed).catch(() => fill(short())), 150);
+  const searchSoon = debounced((prefix) => search(prefix).catch(() => fill(firstValues())), 150);
   return el("input", {
     type: "search",
     class: "find",
     placeholder: "Find a patient",
     "aria-label": "Find a patient",
     "data-key": "find:patient",
-    oninput: (event) => soon(event.target.value.trim()),
+    oninput: (event) => searchSoon(event.target.value.trim()),
   });
 }
 
 function value(name, { value, count }, state) {
   const box = el("input", {
     type: "checkbox",
-    checked: chosenIn(state[name], value),
+    checked: includes(state[name], value),
     "data-key": `${name}:${value}`,
     onchange: () => toggle(name, value, box.checked),
   });
@@ -148,17 +151,17 @@ function value(name, { value, count }, state) {
   );
 }
 
-/** Whether a value is among others; the server, too, compares without case. */
-const chosenIn = (values, value) => values.some((one) => one.toLowerCase() === value.toLowerCase());
+/** Return whether a list contains a value, ignoring case as the server does. */
+const includes = (values, value) => values.some((other) => other.toLowerCase() === value.toLowerCase());
 
-function toggle(name, value, wanted) {
-  const others = current()[name].filter((one) => !chosenIn([value], one));
-  go({ [name]: wanted ? [...others, value] : others, k: "" });
+function toggle(name, value, isOn) {
+  const others = current()[name].filter((other) => !includes([value], other));
+  go({ [name]: isOn ? [...others, value] : others, k: "" });
 }
 
 function dates(facets, state) {
-  const found = facets.dates ?? [];
-  if (!found.length && !state.from && !state.to) return null;
+  const months = facets.dates ?? [];
+  if (!months.length && !state.from && !state.to) return null;
   const choose = (from, to) => go({ from, to, k: "" });
   const day = (name, label) =>
     el(
@@ -168,7 +171,7 @@ function dates(facets, state) {
       el("input", {
         type: "date",
         value: state[name],
-        "aria-invalid": turned(state) ? "true" : null,
+        "aria-invalid": dateProblem(state) ? "true" : null,
         "data-key": `date:${name}`,
         onchange: (event) => go({ [name]: event.target.value, k: "" }),
       }),
@@ -177,20 +180,20 @@ function dates(facets, state) {
     "fieldset",
     { "data-filter": "date" },
     el("legend", {}, "Date"),
-    histogram(found, state, choose),
+    histogram(months, state, choose),
     el("div", { class: "days" }, day("from", "From"), day("to", "To")),
-    turned(state) && el("p", { class: "wrong", role: "alert" }, turned(state)),
+    dateProblem(state) && el("p", { class: "wrong", role: "alert" }, dateProblem(state)),
     facets.undated > 0 && el("p", { class: "quiet" }, `${counted(facets.undated, "document")} without a date`),
   );
 }
 
-/** What is wrong with two days of which the first is the later one. */
-export function turned({ from, to }) {
+/** Return a message if the first day is after the last, else an empty string. */
+export function dateProblem({ from, to }) {
   if (!from || !to || from <= to) return "";
-  return `From (${from}) is after To (${to}), so that nothing passes. Exchange them, or remove one.`;
+  return `From (${from}) is after To (${to}), so no document matches. Swap them, or remove one.`;
 }
 
-function hiding(state) {
+function contextFilters(state) {
   return el(
     "fieldset",
     { "data-filter": "without" },
@@ -208,40 +211,40 @@ function hiding(state) {
         return el("li", {}, el("label", {}, box, el("span", { class: "grow" }, words)));
       }),
     ),
-    el("p", { class: "quiet" }, "Passages stay in which what you ask for stands at least once otherwise."),
+    el("p", { class: "quiet" }, "A passage stays if it mentions the entity at least once in another context."),
   );
 }
 
-/** What is filtered by: [{words, changes}], and what takes it away. */
-function chosen(state) {
+/** Return the active filters: [{words, changes}], with the changes of the state that remove them. */
+function activeFilters(state) {
   const lists = LISTS.filter((name) => name !== "without");
-  const found = lists.flatMap((name) =>
+  const active = lists.flatMap((name) =>
     state[name].map((value) => ({
       words: `${NAMES[name]}: ${value}`,
-      changes: { [name]: state[name].filter((one) => one !== value), k: "" },
+      changes: { [name]: state[name].filter((other) => other !== value), k: "" },
     })),
   );
   if (state.from || state.to) {
     const words = `Date: ${state.from || "…"} to ${state.to || "…"}`;
-    found.push({ words, changes: { from: "", to: "", k: "" } });
+    active.push({ words, changes: { from: "", to: "", k: "" } });
   }
   for (const flag of state.without) {
-    found.push({
+    active.push({
       words: HIDE[flag] ?? `Hide ${flag}`,
-      changes: { without: state.without.filter((one) => one !== flag), k: "" },
+      changes: { without: state.without.filter((other) => other !== flag), k: "" },
     });
   }
-  return found;
+  return active;
 }
 
-/** A button for every filter. */
+/** Return a button for each active filter. */
 export function chips(state) {
-  const found = chosen(state);
-  if (!found.length) return null;
+  const active = activeFilters(state);
+  if (!active.length) return null;
   return el(
     "div",
-    { class: "chips", role: "group", "aria-label": "Filters that are set" },
-    ...found.map(({ words, changes }) =>
+    { class: "chips", role: "group", "aria-label": "Active filters" },
+    ...active.map(({ words, changes }) =>
       el(
         "button",
         { type: "button", class: "chip", "aria-label": `Remove the filter ${words}`, onclick: () => go(changes) },
@@ -249,12 +252,12 @@ export function chips(state) {
         el("span", { "aria-hidden": "true" }, " ×"),
       ),
     ),
-    found.length > 1 && button("Remove all", () => go(without()), { class: "link" }),
+    active.length > 1 && button("Remove all", () => go(noFilters()), { class: "link" }),
   );
 }
 
-/** No filters. */
-export const without = () => ({
+/** Return the changes that remove all filters. */
+export const noFilters = () => ({
   ...Object.fromEntries([...LISTS, "from", "to"].map((name) => [name, EMPTY[name]])),
   k: "",
 });

@@ -1,30 +1,30 @@
-// Documents along time. A click takes a bar, a drag takes several; the date fields beside it do the same by keyboard.
+// A histogram of documents by month. A click selects a bar, and a drag several; keyboard users have the date fields.
 
 import { counted, svg } from "./dom.js";
 
-const MOST = 60; // bars; longer times are counted by quarter or by year
+const MAX_BARS = 60; // longer periods have a bar per quarter or per year
 const HEIGHT = 40;
 
-/** Months with their counts as bars without gaps: [{from, to, count}], days in ISO form. */
+/** Return bars without gaps from the counts of months: [{from, to, count}], with days in ISO form. */
 export function bars(dates) {
   if (!dates.length) return [];
   const months = dates.map(({ month, count }) => ({ at: monthNumber(month), count })).sort((a, b) => a.at - b.at);
   const [first, last] = [months[0].at, months.at(-1).at];
-  const width = [1, 3, 12].find((size) => (last - first) / size < MOST) ?? 12;
+  const width = [1, 3, 12].find((size) => (last - first) / size < MAX_BARS) ?? 12;
   const start = first - (first % width);
-  const found = [];
+  const result = [];
   for (let at = start; at <= last; at += width) {
-    found.push({ from: `${monthName(at)}-01`, to: lastDay(at + width - 1), count: 0 });
+    result.push({ from: `${monthName(at)}-01`, to: lastDay(at + width - 1), count: 0 });
   }
-  for (const { at, count } of months) found[Math.floor((at - start) / width)].count += count;
-  return found;
+  for (const { at, count } of months) result[Math.floor((at - start) / width)].count += count;
+  return result;
 }
 
 const monthNumber = (name) => Number(name.slice(0, 4)) * 12 + Number(name.slice(5, 7)) - 1;
 const monthName = (at) => `${String(Math.floor(at / 12)).padStart(4, "0")}-${String((at % 12) + 1).padStart(2, "0")}`;
 const lastDay = (at) => `${monthName(at)}-${new Date(Date.UTC(Math.floor(at / 12), (at % 12) + 1, 0)).getUTCDate()}`;
 
-/** The drawing; `choose(from, to)` is called when days are taken. */
+/** Return the drawing. It calls `choose(from, to)` when the user selects days. */
 export function histogram(dates, { from, to }, choose) {
   const all = bars(dates);
   if (all.length < 2) return null;
@@ -37,31 +37,31 @@ export function histogram(dates, { from, to }, choose) {
     role: "img",
     "aria-label": `${counted(total, "document")} from ${all[0].from} to ${all.at(-1).to}; at most ${highest} in a bar`,
   });
-  const within = (bar) => (!from || bar.to >= from) && (!to || bar.from <= to);
+  const isSelected = (bar) => (!from || bar.to >= from) && (!to || bar.from <= to);
   all.forEach((bar, at) => {
-    const tall = bar.count ? Math.max(3, (bar.count / highest) * (HEIGHT - 2)) : 0;
+    const height = bar.count ? Math.max(3, (bar.count / highest) * (HEIGHT - 2)) : 0;
     drawing.append(
       svg(
         "rect",
         { class: "slot", x: at, y: 0, width: 1, height: HEIGHT },
         svg("title", {}, `${bar.from} to ${bar.to}: ${counted(bar.count, "document")}`),
       ),
-      svg("rect", { class: within(bar) ? "bar" : "bar out", x: at + 0.1, y: HEIGHT - tall, width: 0.8, height: tall }),
+      svg("rect", { class: isSelected(bar) ? "bar" : "bar out", x: at + 0.1, y: HEIGHT - height, width: 0.8, height }),
     );
   });
-  let began = null;
-  const at = (event) => {
+  let firstBar = null;
+  const barAt = (event) => {
     const box = drawing.getBoundingClientRect();
     return Math.min(all.length - 1, Math.max(0, Math.floor(((event.clientX - box.left) / box.width) * all.length)));
   };
   drawing.addEventListener("pointerdown", (event) => {
-    began = at(event);
+    firstBar = barAt(event);
     drawing.setPointerCapture(event.pointerId);
   });
   drawing.addEventListener("pointerup", (event) => {
-    if (began === null) return;
-    const [low, high] = [began, at(event)].sort((a, b) => a - b);
-    began = null;
+    if (firstBar === null) return;
+    const [low, high] = [firstBar, barAt(event)].sort((a, b) => a - b);
+    firstBar = null;
     choose(all[low].from, all[high].to);
   });
   return drawing;

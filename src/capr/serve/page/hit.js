@@ -1,4 +1,4 @@
-// One passage that was found: what it says, where it stands, and why it ranks here.
+// One hit: its passage, its document, and why it has this rank.
 
 import { documentPath, get, post } from "./api.js";
 import { citation, copy } from "./citation.js";
@@ -6,23 +6,24 @@ import { button, counted, el, svg } from "./dom.js";
 import { evidence, mark, mentions, words } from "./marks.js";
 import { toast } from "./notices.js";
 import { Text } from "./offsets.js";
-import { current, go, query, written } from "./state.js";
-import { oneStop } from "./tip.js";
+import { current, go, noView, query, toFragment } from "./state.js";
+import { makeOneTabStop } from "./tooltip.js";
 
 const STAGES = {
   lexical: ["Words", "BM25 over text, headings, entities and aspects"],
-  dense: ["Meaning", "likeness of query and passage, by the encoder"],
-  cdv: ["Sentences", "likeness of query and sentences, by the discourse model"],
-  fusion: ["Joined", "words and meaning together, 0 to 1"],
+  dense: ["Meaning", "similarity of query and passage, by the encoder"],
+  cdv: ["Sentences", "similarity of query and sentences, by the discourse model"],
+  fusion: ["Joined", "words and meaning combined, 0 to 1"],
+  late: ["Word pieces", "similarity of the pieces of query and passage, by the encoder"],
   rerank: ["Read", "by the ranker, query and passage together"],
 };
 const THUMB =
   "M1.5 8.5h3v8h-3z M6 8.5 9.4 2c1.5 0 2.3 1 2 2.4L10.7 7.5h4.6c1.2 0 1.9 1 1.7 2.1l-1.2 5.4c-.2.9-.9 1.5-1.8 1.5H6z";
 
-/** A card. Hits of the same group stand in it, folded. */
+/** Return the card of a hit. It contains further hits of its group, folded. */
 export function card(hit, rank, state) {
   const id = `hit-${rank}`;
-  const context = el("div", { class: "around before" });
+  const before = el("div", { class: "around before" });
   const after = el("div", { class: "around after" });
   return el(
     "article",
@@ -38,24 +39,24 @@ export function card(hit, rank, state) {
         facts(hit.metadata, hit.headings, hit.document),
       ),
     ),
-    context,
+    before,
     passage(hit),
     after,
-    tools(hit, context, after),
+    tools(hit, before, after),
     why(hit),
     hit.others?.length ? others(hit, rank, state) : null,
   );
 }
 
-/** The address of the document view at a passage. */
+/** Return the address of the document view at a passage. */
 export function address(hit, state) {
-  return "#" + written({ ...state, document: hit.document, at: `${hit.begin}-${hit.end}`, ask: "" });
+  return "#" + toFragment({ ...state, ...noView(), document: hit.document, at: `${hit.begin}-${hit.end}` });
 }
 
-/** Patient, date, type and the path of headings; a click on the patient filters by it. */
+/** Return patient, date, type and heading path. A click on the patient filters by it. */
 export function facts(metadata, headings, document) {
   const { patient, date, type } = metadata ?? {};
-  const narrow = () => go({ patient: [String(patient)], k: "", document: "", at: "", ask: "" });
+  const narrow = () => go({ patient: [String(patient)], k: "", ...noView() });
   return el(
     "p",
     { class: "facts" },
@@ -77,7 +78,7 @@ function passage(hit) {
   const text = new Text(hit.text, hit.begin);
   const body = el("div", { class: "passage" });
   mark(body, text, [evidence(hit.sentences), mentions(hit.mentions), words(hit.highlights)]);
-  oneStop(body);
+  makeOneTabStop(body);
   return body;
 }
 
@@ -86,30 +87,30 @@ function tools(hit, before, after) {
     "div",
     { class: "tools" },
     ...aroundButtons(hit, before, after),
-    button("Copy", () => copied(hit), { "aria-label": "Copy the passage with its citation" }),
+    button("Copy", () => copyPassage(hit), { "aria-label": "Copy the passage with its citation" }),
     ...thumbs(hit),
   );
 }
 
-async function copied(hit) {
+async function copyPassage(hit) {
   const done = await copy(`${hit.text}\n\n${citation(hit)}`);
   toast(done ? "Copied, with its citation." : "The browser refused to copy. Select the text and copy it by hand.");
 }
 
-/** Two buttons that put the passage before, or after, what is shown. */
+/** Return the buttons that show the previous and the next passage. */
 function aroundButtons(hit, before, after) {
   if (hit.index === undefined) return [];
   const last = (hit.passages ?? Infinity) - 1;
   const make = (words, label, box, step) => {
-    let at = hit.index;
-    const update = () => (one.disabled = step < 0 ? at <= 0 : at >= last);
-    const one = button(
+    let index = hit.index;
+    const update = () => (control.disabled = step < 0 ? index <= 0 : index >= last);
+    const control = button(
       words,
       async () => {
-        one.disabled = true;
+        control.disabled = true;
         try {
-          const next = await get(documentPath(hit.document, `/passages/${at + step}`));
-          at += step;
+          const next = await get(documentPath(hit.document, `/passages/${index + step}`));
+          index += step;
           const block = neighbour(next);
           if (step < 0) box.prepend(block);
           else box.append(block);
@@ -125,7 +126,7 @@ function aroundButtons(hit, before, after) {
       { "aria-label": label },
     );
     update();
-    return one;
+    return control;
   };
   return [
     make("↑ Previous", "Show the previous passage", before, -1),
@@ -137,38 +138,38 @@ function neighbour(passage) {
   const text = new Text(passage.text, passage.begin);
   const body = el("div", { class: "passage" });
   mark(body, text, [mentions(passage.mentions ?? [])]);
-  oneStop(body);
+  makeOneTabStop(body);
   const heading = passage.headings?.length ? el("p", { class: "path" }, passage.headings.join(" › ")) : null;
   return el("div", { class: "neighbour" }, heading, body);
 }
 
-/** This passage answers, or does not: what somebody says of it can train a model. */
+/** Return the two buttons to judge whether the passage answers the query. Judgements can train a model. */
 function thumbs(hit) {
   const buttons = [true, false].map((answers) => {
     const words = answers ? "This passage answers" : "This passage does not answer";
     const drawing = svg("svg", { viewBox: "0 0 18 18", "aria-hidden": "true" }, svg("path", { d: THUMB }));
-    const look = {
+    const attributes = {
       class: answers ? "thumb" : "thumb down",
       "aria-pressed": String(hit.judged === answers),
       "aria-label": words,
       title: words,
     };
-    return button(drawing, () => judge(answers), look);
+    return button(drawing, () => judge(answers), attributes);
   });
-  let said = hit.judged ?? null;
-  const judge = async (opinion) => {
-    const answers = opinion === said ? null : opinion; // the same again takes it back
-    const place = { document: hit.document, begin: hit.begin, end: hit.end };
+  let judgement = hit.judged ?? null;
+  const judge = async (clicked) => {
+    const answers = clicked === judgement ? null : clicked; // the same button again withdraws the judgement
+    const passage = { document: hit.document, begin: hit.begin, end: hit.end };
     try {
-      await post("api/feedback", { ...query(current()), ...place, answers });
-      said = answers;
+      await post("api/feedback", { ...query(current()), ...passage, answers });
+      judgement = answers;
       buttons[0].setAttribute("aria-pressed", String(answers === true));
       buttons[1].setAttribute("aria-pressed", String(answers === false));
       toast(
-        { true: "Kept: this passage answers.", false: "Kept: this passage does not answer." }[answers] ?? "Taken back.",
+        { true: "Saved: this passage answers.", false: "Saved: this passage does not answer." }[answers] ?? "Withdrawn.",
       );
     } catch (problem) {
-      toast(`Not kept: ${problem.title}. ${problem.fix ?? ""}`);
+      toast(`Not saved: ${problem.title}. ${problem.fix ?? ""}`);
     }
   };
   return buttons;
@@ -186,11 +187,11 @@ function why(hit) {
       el("td", {}, meaning),
     );
   });
-  const shares = hit.sentences.length ? `${counted(hit.sentences.length, "sentence")} marked as evidence. ` : "";
+  const evidenceCount = hit.sentences.length ? `${counted(hit.sentences.length, "sentence")} marked as evidence. ` : "";
   return el(
     "details",
     { class: "why" },
-    el("summary", {}, "Why here"),
+    el("summary", {}, "Why this rank"),
     el(
       "table",
       {},
@@ -204,8 +205,8 @@ function why(hit) {
     el(
       "p",
       { class: "quiet" },
-      shares,
-      hit.aspect ? `The section is read as “${hit.aspect}”. ` : "",
+      evidenceCount,
+      hit.aspect ? `Aspect of the section: ${hit.aspect}. ` : "",
       `Final score ${hit.score.toFixed(2)}.`,
     ),
   );
@@ -216,6 +217,6 @@ function others(hit, rank, state) {
     "details",
     { class: "others" },
     el("summary", {}, `${counted(hit.others.length, "further passage")} of ${hit.group}`),
-    ...hit.others.map((one, at) => card(one, `${rank}-${at + 2}`, state)),
+    ...hit.others.map((other, index) => card(other, `${rank}-${index + 2}`, state)),
   );
 }

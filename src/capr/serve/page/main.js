@@ -1,65 +1,57 @@
-// The page: the address says what is shown, and every change of it comes through here.
+// The router of the page: it shows the view that the address names, after every change of the address.
 
+import * as account from "./account.js";
 import { connect } from "./api.js";
-import { heard } from "./banner.js";
-import { byId } from "./dom.js";
-import * as report from "./document.js";
-import * as filters from "./filters.js";
-import * as results from "./results.js";
+import { updateBanner } from "./banner.js";
+import { byId, el } from "./dom.js";
 import * as saved from "./saved.js";
 import * as search from "./search.js";
-import { current } from "./state.js";
-import * as tip from "./tip.js";
+import { current, declare } from "./state.js";
+import * as tabs from "./tabs.js";
 import * as tokens from "./token.js";
-import * as who from "./who.js";
+import * as tooltip from "./tooltip.js";
+import * as views from "./views.js";
 
-let scrolled = 0; // where the results were left
-let shown = null; // the document that is shown
+const HOME = Object.values(views).find((view) => !view.matches);
+const VIEWS = [HOME, ...Object.values(views).filter((view) => view !== HOME)];
+let shown = null; // the current view and its state
 
 function route() {
   const state = current();
   search.fill(state);
-  const reading = Boolean(state.document);
-  if (reading && !shown) scrolled = scrollY;
-  const returned = shown && !reading ? shown : null;
-  shown = reading ? state.document : null;
-  byId("results").hidden = reading;
-  byId("document").hidden = !reading;
-  byId("page").classList.toggle("reading", reading);
-  document.title = reading ? "Report · capr" : location.hash.length > 1 ? "Results · capr" : "capr";
-  if (reading) {
-    byId("filters").hidden = true;
-    report.show(state);
-    return;
+  const view = VIEWS.find((candidate) => candidate.matches?.(state)) ?? HOME;
+  const previous = shown && shown.view !== view ? shown : null;
+  if (previous) {
+    previous.view.hide();
+    previous.view.element.hidden = true;
   }
-  report.close();
-  filters.show(state);
-  results.show(state);
-  if (returned) comeBack(returned);
+  shown = { view, state };
+  view.element.hidden = false;
+  tabs.mark(view, state, HOME);
+  document.title = [view.title(state), "capr"].filter(Boolean).join(" · ");
+  view.show(state, previous?.state ?? null);
 }
 
-/** Back where the results were left, at the hit that had been opened. */
-function comeBack(id) {
-  scrollTo(0, scrolled);
-  document.querySelector(`.hit[data-document="${CSS.escape(id)}"] h3 a`)?.focus({ preventScroll: true });
-}
-
-/** Loads anew what is shown. */
+/** Load the current view again. */
 function retry() {
-  results.forget();
-  filters.forget();
-  if (shown) report.close();
+  for (const view of VIEWS) view.forget();
   route();
-  who.look();
+  account.load();
 }
 
-connect({ askForToken: tokens.askForToken, heard: (reached) => heard(reached, retry, route) });
+for (const view of VIEWS) {
+  declare(view.parameters ?? {});
+  if (view.style) document.head.append(el("link", { rel: "stylesheet", href: `page/${view.style}` }));
+}
+byId("main").append(...VIEWS.map((view) => view.element));
+tabs.start(VIEWS);
+connect({ askForToken: tokens.askForToken, reportReached: (reached) => updateBanner(reached, retry, route) });
 search.start();
 saved.start();
-tip.start();
+tooltip.start();
 tokens.start();
 byId("skip").addEventListener("click", (event) => {
-  event.preventDefault(); // the fragment is the search
+  event.preventDefault(); // the fragment of the address is the search
   byId("main").focus();
 });
 byId("home").addEventListener("click", () => {
@@ -68,4 +60,4 @@ byId("home").addEventListener("click", () => {
 });
 addEventListener("hashchange", route);
 route();
-who.start();
+account.start();

@@ -1,28 +1,28 @@
-// What the page has to say: to a screen reader, for a moment, or where results would stand.
+// Messages: for screen readers, as toasts, and in place of results.
 
 import { button, byId, counted, el } from "./dom.js";
 
-const TOAST = 4000; // milliseconds
+const TOAST = 4000; // milliseconds that a toast is visible
 
-/** Says something to those who do not see it. */
+/** Announce a message to screen readers. */
 export function say(words) {
   byId("live").textContent = words;
 }
 
-let closing;
+let timer;
 
-/** Says something to everybody, for a moment. */
+/** Show a message for a moment. */
 export function toast(words) {
   const box = byId("toast");
-  clearTimeout(closing);
+  clearTimeout(timer);
   box.hidden = false;
   box.textContent = words;
-  closing = setTimeout(() => (box.hidden = true), TOAST);
+  timer = setTimeout(() => (box.hidden = true), TOAST);
 }
 
-/** What went wrong, and what to do. */
+/** Return an element that shows a problem and its fix, and a button to try again. */
 export function failure(problem, again) {
-  const wait = problem.wait ? ` The server asks to wait ${counted(problem.wait, "second")}.` : "";
+  const wait = problem.wait ? ` Wait ${counted(problem.wait, "second")} before you try again.` : "";
   const fact = problem.fact && problem.fact !== problem.title ? problem.fact : "";
   return el(
     "div",
@@ -34,7 +34,7 @@ export function failure(problem, again) {
   );
 }
 
-/** Grey lines where results will stand. */
+/** Return grey lines in place of results that are still loading. */
 export function skeleton(count = 3) {
   const lines = () => [el("i"), el("i"), el("i"), el("i")];
   return el(

@@ -1,23 +1,23 @@
-// The server counts characters (Unicode code points), JavaScript counts UTF-16 units; an emoji is one and two.
+// The server counts characters (Unicode code points), and JavaScript counts UTF-16 units: an emoji has two of these.
 
-/** A text whose places are counted as the server counts them, from `begin` on. */
+/** A text with the offsets of the server, of which the first is `begin`. */
 export class Text {
-  #units = null; // where each character begins; null if every character is one unit
+  #units = null; // the unit at which each character begins; null if every character has one unit
 
   constructor(text, begin = 0) {
     this.text = text;
     this.begin = begin;
-    if (/[\ud800-\udfff]/.test(text)) this.#units = places(text);
+    if (/[\ud800-\udfff]/.test(text)) this.#units = characterStarts(text);
     this.end = begin + (this.#units ? this.#units.length - 1 : text.length);
   }
 
-  /** The characters of [begin, end); what lies outside of the text is left out. */
+  /** Return the characters of [begin, end), limited to the text. */
   slice(begin, end) {
     return this.text.slice(this.unit(begin), this.unit(end));
   }
 
-  /** The place of a UTF-16 unit of `text`. */
-  place(unit) {
+  /** Return the offset of a UTF-16 unit of `text`. */
+  offset(unit) {
     if (!this.#units) return this.begin + unit;
     let low = 0;
     let high = this.#units.length - 1;
@@ -29,20 +29,20 @@ export class Text {
     return this.begin + low;
   }
 
-  /** The UTF-16 unit of `text` at a place. */
-  unit(place) {
-    const at = Math.min(Math.max(place, this.begin), this.end) - this.begin;
-    return this.#units ? this.#units[at] : at;
+  /** Return the UTF-16 unit of `text` at an offset. */
+  unit(offset) {
+    const index = Math.min(Math.max(offset, this.begin), this.end) - this.begin;
+    return this.#units ? this.#units[index] : index;
   }
 }
 
-function places(text) {
-  const found = new Uint32Array(text.length + 1);
+function characterStarts(text) {
+  const starts = new Uint32Array(text.length + 1);
   let count = 0;
   for (let unit = 0; unit < text.length; count++) {
-    found[count] = unit;
+    starts[count] = unit;
     unit += text.codePointAt(unit) > 0xffff ? 2 : 1;
   }
-  found[count] = text.length;
-  return found.subarray(0, count + 1);
+  starts[count] = text.length;
+  return starts.subarray(0, count + 1);
 }

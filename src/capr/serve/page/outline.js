@@ -1,13 +1,13 @@
-// The headings of a document, as a way to its sections.
+// The outline of a document: its headings as buttons that lead to the sections.
 
 import { el } from "./dom.js";
 
-/** A list of buttons; `jump(section)` is called with the one that is wanted. */
+/** Return a list of buttons that call `jump(section)`, or null without headings. */
 export function outline(sections, jump) {
-  const named = sections.filter((section) => section.heading);
-  if (!named.length) return null;
+  const withHeading = sections.filter((section) => section.heading);
+  if (!withHeading.length) return null;
   const depth = (section) => section.level ?? section.heading.split(" | ").length;
-  const least = Math.min(...named.map(depth));
+  const minDepth = Math.min(...withHeading.map(depth));
   return el(
     "details",
     { class: "outline", open: matchMedia("(min-width: 75.01rem)").matches },
@@ -18,10 +18,10 @@ export function outline(sections, jump) {
       el(
         "ul",
         { class: "plain" },
-        ...named.map((section) =>
+        ...withHeading.map((section) =>
           el(
             "li",
-            { class: `level-${Math.min(3, depth(section) - least)}` },
+            { class: `level-${Math.min(3, depth(section) - minDepth)}` },
             el(
               "button",
               { type: "button", "data-begin": section.begin, onclick: () => jump(section) },
@@ -36,41 +36,41 @@ export function outline(sections, jump) {
 
 const short = (heading) => heading.split(" | ").at(-1).trim();
 
-/** Scrolls the outline, and nothing else. */
+/** Scroll the outline alone, so that a button is visible. */
 function keepInView(button, box) {
   const [inner, outer] = [button.getBoundingClientRect(), box.getBoundingClientRect()];
   if (inner.top < outer.top) box.scrollTop -= outer.top - inner.top + 8;
   if (inner.bottom > outer.bottom) box.scrollTop += inner.bottom - outer.bottom + 8;
 }
 
-/** Marks the section that is read, and no other. */
-function current(nav, begin) {
+/** Mark the button of the section at an offset, and no other. */
+function markCurrent(nav, begin) {
   for (const button of nav.querySelectorAll("button")) {
-    const read = Number(button.dataset.begin) === begin;
-    if (read) button.setAttribute("aria-current", "true");
+    const isCurrent = Number(button.dataset.begin) === begin;
+    if (isCurrent) button.setAttribute("aria-current", "true");
     else button.removeAttribute("aria-current");
-    if (read) keepInView(button, nav.parentElement);
+    if (isCurrent) keepInView(button, nav.parentElement);
   }
 }
 
-/** Marks the section that is read, of a text whose sections are the children of `body`. */
+/** Mark the section in the middle of the window. The sections are the children of `body`. */
 export function follow(body, contents) {
-  const seen = new Set();
-  const watch = new IntersectionObserver(
+  const visible = new Set();
+  const observer = new IntersectionObserver(
     (entries) => {
       for (const { target, isIntersecting } of entries) {
-        if (isIntersecting) seen.add(target);
-        else seen.delete(target);
+        if (isIntersecting) visible.add(target);
+        else visible.delete(target);
       }
-      const last = [...body.children].findLast((one) => seen.has(one));
-      if (last) current(contents, Number(last.dataset.section));
+      const last = [...body.children].findLast((element) => visible.has(element));
+      if (last) markCurrent(contents, Number(last.dataset.section));
     },
     { rootMargin: "-42% 0px -50% 0px" },
   );
-  const observe = () => [...body.children].forEach((one) => watch.observe(one));
+  const observe = () => [...body.children].forEach((element) => observer.observe(element));
   new MutationObserver(() => {
-    watch.disconnect();
-    seen.clear();
+    observer.disconnect();
+    visible.clear();
     observe();
   }).observe(body, { childList: true });
   observe();

@@ -1,78 +1,135 @@
-// What a search found, or why it found nothing.
+// The hits of a search, or the reason why there are none.
 
 import { Latest, get, post } from "./api.js";
 import { download } from "./citation.js";
 import { button, byId, counted, el } from "./dom.js";
 import { examples } from "./examples.js";
-import { chips, turned, without } from "./filters.js";
+import {
+  chips,
+  dateProblem,
+  forget as forgetFilters,
+  hide as hideFilters,
+  noFilters,
+  show as showFilters,
+} from "./filters.js";
 import { address, card, facts } from "./hit.js";
 import { sign } from "./marks.js";
 import { failure, say, skeleton, toast } from "./notices.js";
-import { PAGE, current, filters, go, hasFilters, hasQuery, mostHits, parse, query, search, written } from "./state.js";
+import {
+  PAGE,
+  current,
+  filters,
+  go,
+  hasFilters,
+  hasQuery,
+  hitLimit,
+  noView,
+  parse,
+  query,
+  search,
+  toFragment,
+} from "./state.js";
 
-const view = byId("results");
+export const name = "results";
+export const label = "Search";
+export const title = () => (location.hash.length > 1 ? "Results" : "");
+
+const view = el("div", { id: name, hidden: true });
+export { view as element };
 const latest = new Latest();
-let shown = null; // the search whose results are there
+let shownSignature = null; // the search whose results the view has
+let scrollPosition = 0; // of the results when the user left them
 
-const signature = (state) => written({ ...state, document: "", at: "", ask: "" });
+const signature = (state) => toFragment({ ...state, ...noView() });
 
-/** Shows the results of what the address asks for, unless they are there. */
-export async function show(state, { again = false } = {}) {
-  if (signature(state) === shown && !again) return;
+/** Show the filters and the results of the search in the address, unchanged if the user returns to them. */
+export function show(state, before) {
+  showFilters(state);
+  find(state);
+  if (before) restorePosition(before.document);
+}
+
+/** Scroll to where the user left the results, and focus the hit that was open. */
+function restorePosition(id) {
+  scrollTo(0, scrollPosition);
+  if (id) document.querySelector(`.hit[data-document="${CSS.escape(id)}"] h3 a`)?.focus({ preventScroll: true });
+}
+
+export function hide() {
+  scrollPosition = scrollY;
+  hideFilters();
+}
+
+export function forget() {
+  shownSignature = null;
+  forgetFilters();
+}
+
+/** Show the results of a search, unless the view has them already. */
+async function find(state, { again = false } = {}) {
+  if (signature(state) === shownSignature && !again) return;
   const before = view.querySelectorAll(".hits > *").length;
-  const grows =
-    before > 0 && shown !== null && signature({ ...parse(shown), k: "" }) === signature({ ...state, k: "" });
-  shown = signature(state);
-  if (!hasQuery(state)) return void (hasFilters(state) ? await browse(state) : teach());
+  const isMore =
+    before > 0 &&
+    shownSignature !== null &&
+    signature({ ...parse(shownSignature), k: "" }) === signature({ ...state, k: "" });
+  shownSignature = signature(state);
+  if (dateProblem(state)) return showInvalidPeriod(state);
+  if (!hasQuery(state)) return void (hasFilters(state) ? await browse(state) : showExamples());
   await load(
     async (signal) => {
-      const given = post("api/feedback/given", query(state), { signal }).catch(() => ({ given: [] })); // a help, no more
-      const found = await post("api/search", search(state), { signal });
-      return withJudgements(found, (await given).given);
+      const own = post("api/feedback/own", query(state), { signal }).catch(() => ({ judgements: [] })); // not essential
+      const results = await post("api/search", search(state), { signal });
+      return withJudgements(results, (await own).judgements);
     },
-    (found) => {
-      render(found, state);
-      if (grows) view.querySelectorAll(".hits > *")[before]?.querySelector("h3 a").focus({ preventScroll: true });
+    (results) => {
+      render(results, state);
+      if (isMore) view.querySelectorAll(".hits > *")[before]?.querySelector("h3 a").focus({ preventScroll: true });
     },
-    grows,
+    isMore,
   );
 }
 
-/** The hits with what this person has said of them before. */
-function withJudgements(found, given) {
-  const place = ({ document, begin, end }) => JSON.stringify([document, begin, end]);
-  const known = new Map(given.map((one) => [place(one), one.answers]));
-  for (const hit of found.hits) for (const one of [hit, ...(hit.others ?? [])]) one.judged = known.get(place(one));
-  return found;
+/** Return the results with the earlier judgements of the user. */
+function withJudgements(results, judgements) {
+  const key = ({ document, begin, end }) => JSON.stringify([document, begin, end]);
+  const answers = new Map(judgements.map((judgement) => [key(judgement), judgement.answers]));
+  for (const hit of results.hits.flatMap((hit) => [hit, ...(hit.others ?? [])])) hit.judged = answers.get(key(hit));
+  return results;
 }
 
-function teach() {
+/** Say that a period ends before it begins, without asking the server, which rejects it. */
+function showInvalidPeriod(state) {
+  latest.stop();
+  view.removeAttribute("aria-busy");
+  showNothing({}, state);
+}
+
+function showExamples() {
   latest.stop();
   view.removeAttribute("aria-busy");
   view.replaceChildren(examples());
 }
 
-export const forget = () => (shown = null);
-
-/** Shows what a request gives; until then grey lines, or what is there if there will only be more of it. */
-async function load(request, render, grows = false) {
+/** Run a request and show its results. Until then, show grey lines, or keep the current hits if more will follow. */
+async function load(request, render, isMore = false) {
   view.setAttribute("aria-busy", "true");
-  if (!grows) view.replaceChildren(skeleton());
+  if (!isMore) view.replaceChildren(skeleton());
   try {
-    const found = await latest.run(request);
-    if (!found) return;
-    render(found);
+    const results = await latest.run(request);
+    if (!results) return;
+    render(results);
   } catch (problem) {
-    shown = null;
-    view.replaceChildren(failure(problem, () => show(current(), { again: true })));
+    shownSignature = null;
+    view.replaceChildren(failure(problem, () => find(current(), { again: true })));
     say(problem.title ?? "Error");
   }
   view.removeAttribute("aria-busy");
 }
 
-function render(found, state) {
-  const { hits } = found;
-  if (!hits.length) return nothing(found, state);
+function render(results, state) {
+  const { hits } = results;
+  if (!hits.length) return showNothing(results, state);
   const all = hits.flatMap((hit) => [hit, ...(hit.others ?? [])]);
   const documents = new Set(all.map((hit) => hit.document)).size;
   const groups = hits.filter((hit) => state.group === "document" || hit.metadata.patient).length;
@@ -81,9 +138,9 @@ function render(found, state) {
     : `${counted(hits.length, "passage")} in ${counted(documents, "document")}`;
   view.replaceChildren(
     el("div", { class: "results-head" }, el("h2", { tabindex: "-1" }, count), toolbar(state)),
-    el("p", { class: "quiet how" }, how(found)),
-    ...[chips(state), understood(found), legend()].filter(Boolean),
-    el("div", { class: "hits" }, ...hits.map((hit, at) => entry(hit, at + 1, state))),
+    el("p", { class: "quiet how" }, how(results)),
+    ...[chips(state), interpretation(results), legend()].filter(Boolean),
+    el("div", { class: "hits" }, ...hits.map((hit, index) => entry(hit, index + 1, state))),
     ...[more(hits.length, state)].filter(Boolean),
   );
   say(`${count} found.`);
@@ -99,7 +156,7 @@ function how({ mode, took }) {
 
 function entry(hit, rank, state) {
   if (!state.group) return card(hit, rank, state);
-  const name = state.group === "document" ? "Document" : hit.metadata.patient ? "Patient" : "Of no patient:";
+  const name = state.group === "document" ? "Document" : hit.metadata.patient ? "Patient" : "No patient:";
   return el(
     "section",
     { class: "group", "aria-label": `${name} ${hit.group}` },
@@ -122,13 +179,13 @@ function toolbar(state) {
     "div",
     { class: "toolbar" },
     el("label", { class: "group-by" }, "List by ", choice),
-    button("CSV", () => exported(state, "csv"), { "aria-label": "Export as CSV" }),
-    button("JSON", () => exported(state, "json"), { "aria-label": "Export as JSON" }),
+    button("CSV", () => exportHits(state, "csv"), { "aria-label": "Export as CSV" }),
+    button("JSON", () => exportHits(state, "json"), { "aria-label": "Export as JSON" }),
     button("Save", () => byId("saved-open").click(), { "aria-label": "Save search" }),
   );
 }
 
-async function exported(state, format) {
+async function exportHits(state, format) {
   try {
     const file = await post("api/export", { ...search(state), format }, { file: true });
     download(file);
@@ -138,8 +195,8 @@ async function exported(state, format) {
   }
 }
 
-/** How the query was understood: other names that were looked for, and notices. */
-function understood({ expanded = {}, notices = [] }) {
+/** Return how the server understood the query: the other names that it searched for, and notices. */
+function interpretation({ expanded = {}, notices = [] }) {
   const lines = Object.entries(expanded)
     .filter(([, others]) => others.length)
     .map(([name, others]) =>
@@ -154,14 +211,14 @@ function understood({ expanded = {}, notices = [] }) {
           : "",
       ),
     );
-  const said = notices.map((notice) => el("li", { class: "notice" }, notice));
-  return lines.length || said.length ? el("ul", { class: "understood plain" }, ...lines, ...said) : null;
+  const noticeItems = notices.map((notice) => el("li", { class: "notice" }, notice));
+  return lines.length || noticeItems.length ? el("ul", { class: "understood plain" }, ...lines, ...noticeItems) : null;
 }
 
 function legend() {
-  const sample = (kind) => el("span", { class: `mention said ${kind}` }, kind);
+  const sample = (kind) => el("span", { class: `mention mention-text ${kind}` }, kind);
   const context = (flag, words) =>
-    el("span", { class: `mention disease ${flag}` }, sign([flag]), el("span", { class: "said" }, words));
+    el("span", { class: `mention disease ${flag}` }, sign([flag]), el("span", { class: "mention-text" }, words));
   return el(
     "details",
     { class: "legend" },
@@ -170,7 +227,7 @@ function legend() {
       "p",
       {},
       el("span", { class: "evidence best" }, "evidence"),
-      " sentences that speak of the query, ",
+      " sentences about the query, ",
       el("mark", { class: "word" }, "word"),
       " of the query, ",
       sample("disease"),
@@ -188,7 +245,7 @@ function legend() {
       context("historical", "historical"),
       ", ",
       context("family", "of a relative"),
-      ". Point at a mark, or go to it with Tab and the arrow keys, to see the words that say so.",
+      ". Point at a mark, or go to it with Tab and the arrow keys, to see the words that give the context.",
     ),
   );
 }
@@ -196,30 +253,30 @@ function legend() {
 function more(count, state) {
   const k = search(state).k;
   if (count < k) return null;
-  if (k >= mostHits())
+  if (k >= hitLimit())
     return el(
       "p",
       { class: "quiet" },
-      `These are the best ${k}, as many as this server gives; an export has the same. Narrow the search by filters to see others.`,
+      `These are the best ${k} hits, the maximum of this server; an export has the same hits. Set filters to see others.`,
     );
   return button("Show more", () => go({ k: String(k + PAGE) }, { replace: true }), { class: "more" });
 }
 
-function nothing({ notices = [] }, state) {
-  const drop = hasFilters(state) && button("Search without filters", () => go(without()), { class: "main" });
+function showNothing({ notices = [] }, state) {
+  const drop = hasFilters(state) && button("Search without filters", () => go(noFilters()), { class: "main" });
   view.replaceChildren(
     ...[chips(state)].filter(Boolean),
     el(
       "div",
       { class: "state none" },
       el("h2", { tabindex: "-1" }, "No passage found"),
-      ...[turned(state), ...notices].filter(Boolean).map((notice) => el("p", { class: "notice" }, notice)),
+      ...[dateProblem(state), ...notices].filter(Boolean).map((notice) => el("p", { class: "notice" }, notice)),
       el(
         "p",
         {},
         hasFilters(state)
-          ? "Nothing that passes the filters speaks of this. "
-          : "Nothing in this library speaks of this. ",
+          ? "No passage that matches the filters is about this. "
+          : "No passage in this library is about this. ",
         "Try fewer or other words, leave out “quotation marks”, + and -, or name an entity and an aspect.",
       ),
       drop,
@@ -228,39 +285,39 @@ function nothing({ notices = [] }, state) {
   say("No passage found.");
 }
 
-/** Filters without a query: the documents that pass, to open one. */
+/** Show the documents that match the filters, for a state without a query. */
 async function browse(state) {
-  const wanted = new URLSearchParams({ limit: "50" });
+  const parameters = new URLSearchParams({ limit: "50" });
   for (const [name, value] of Object.entries(filters(state)))
-    for (const one of [value].flat()) wanted.append(name, one);
+    for (const item of [value].flat()) parameters.append(name, item);
   await load(
-    (signal) => get(`api/documents?${wanted}`, { signal }),
+    (signal) => get(`api/documents?${parameters}`, { signal }),
     ({ documents, total }) => {
       const count = counted(total, "document");
       view.replaceChildren(
         el("div", { class: "results-head" }, el("h2", { tabindex: "-1" }, count)),
-        ...[chips(state), turned(state) && el("p", { class: "notice" }, turned(state))].filter(Boolean),
+        ...[chips(state)].filter(Boolean),
         el(
           "p",
           { class: "quiet" },
           total > documents.length
-            ? `The first ${documents.length} that pass the filters. `
-            : "All that pass the filters. ",
-          "Open one, or search in them above.",
+            ? `The first ${documents.length} that match the filters. `
+            : "All that match the filters. ",
+          "Open one, or search them above.",
         ),
         el(
           "ul",
           { class: "plain documents" },
-          ...documents.map((one) =>
+          ...documents.map((row) =>
             el(
               "li",
               { class: "card" },
               el(
                 "h3",
                 {},
-                el("a", { href: address({ document: one.id, begin: 0, end: 0 }, state) }, one.title || one.id),
+                el("a", { href: address({ document: row.id, begin: 0, end: 0 }, state) }, row.title || row.id),
               ),
-              facts(one.metadata, null, one.id),
+              facts(row.metadata, null, row.id),
             ),
           ),
         ),

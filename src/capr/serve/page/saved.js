@@ -1,14 +1,14 @@
-// Searches that were kept, by name, at the server.
+// Saved searches, which the server stores by name.
 
 import { get, post, remove } from "./api.js";
 import { byId, el } from "./dom.js";
 import { toast } from "./notices.js";
-import { current, hasFilters, hasQuery, written } from "./state.js";
+import { current, hasFilters, hasQuery, noView, toFragment } from "./state.js";
 
 const dialog = byId("saved-dialog");
 const list = byId("saved-list");
 
-/** Listens. */
+/** Add the listeners. */
 export function start() {
   byId("saved-open").addEventListener("click", () => {
     const state = current();
@@ -21,9 +21,9 @@ export function start() {
   byId("saved-form").addEventListener("submit", async (event) => {
     event.preventDefault();
     const name = byId("saved-name").value.trim();
-    const address = written({ ...current(), document: "", at: "", ask: "" });
+    const address = toFragment({ ...current(), ...noView() });
     if (!name) return;
-    if (await tried(() => post("api/saved", { name, address }))) {
+    if (await attempt(() => post("api/saved", { name, address }))) {
       toast(`Saved: ${name}`);
       fill();
     }
@@ -31,29 +31,29 @@ export function start() {
 }
 
 async function fill() {
-  const given = await tried(() => get("api/saved"));
-  if (!given) return;
-  byId("saved-none").textContent = given.saved.length
+  const page = await attempt(() => get("api/saved"));
+  if (!page) return;
+  byId("saved-none").textContent = page.saved.length
     ? ""
     : "None yet. Search for something, then save it here under a name.";
   list.replaceChildren(
-    ...given.saved.map((one) =>
+    ...page.saved.map((search) =>
       el(
         "li",
         {},
-        el("a", { class: "grow", href: `#${one.address}`, onclick: () => dialog.close() }, one.name),
-        el("button", { type: "button", "aria-label": `Delete ${one.name}`, onclick: () => drop(one) }, "Delete"),
+        el("a", { class: "grow", href: `#${search.address}`, onclick: () => dialog.close() }, search.name),
+        el("button", { type: "button", "aria-label": `Delete ${search.name}`, onclick: () => drop(search) }, "Delete"),
       ),
     ),
   );
 }
 
-async function drop(one) {
-  if (await tried(async () => (await remove(`api/saved/${encodeURIComponent(one.id)}`), true))) fill();
+async function drop(search) {
+  if (await attempt(async () => (await remove(`api/saved/${encodeURIComponent(search.id)}`), true))) fill();
 }
 
-/** What an action gives; what goes wrong is said in the dialog. */
-async function tried(action) {
+/** Return the result of an action, or null and a message in the dialog if it fails. */
+async function attempt(action) {
   byId("saved-error").textContent = "";
   try {
     return await action();

@@ -3,33 +3,33 @@
 import { get } from "./api.js";
 import { complete } from "./complete.js";
 import { byId } from "./dom.js";
-import { go } from "./state.js";
+import { go, noView } from "./state.js";
 
 const form = byId("search");
 const boxes = { query: byId("query"), entity: byId("entity"), aspect: byId("aspect") };
 
-/** Listens; a search is a step in the history. */
+/** Add the listeners. Each search is a step in the history. */
 export function start() {
   for (const radio of form.elements.kind) radio.addEventListener("change", () => switchTo(kind(), true));
   complete(boxes.entity, "Entities", entities);
   complete(boxes.aspect, "Aspects", aspects);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
-    const asked = { q: "", entity: "", aspect: "", k: "", document: "", at: "", ask: "" };
+    const changes = { q: "", entity: "", aspect: "", k: "", ...noView() };
     if (kind() === "pair")
-      Object.assign(asked, { entity: boxes.entity.value.trim(), aspect: boxes.aspect.value.trim() });
-    else asked.q = boxes.query.value.trim();
-    go(asked);
+      Object.assign(changes, { entity: boxes.entity.value.trim(), aspect: boxes.aspect.value.trim() });
+    else changes.q = boxes.query.value.trim();
+    go(changes);
   });
 }
 
-let filled = null; // what of the address the boxes were filled with
+let filledQuery = null; // the query of the address that last filled the boxes
 
-/** Shows what the address says; what somebody has typed since stays until the address asks for something else. */
+/** Fill the boxes with the query of the address. Text that the user types stays until that query changes. */
 export function fill(state) {
-  const asked = JSON.stringify([state.q, state.entity, state.aspect]);
-  if (asked === filled) return;
-  filled = asked;
+  const query = JSON.stringify([state.q, state.entity, state.aspect]);
+  if (query === filledQuery) return;
+  filledQuery = query;
   boxes.query.value = state.q;
   boxes.entity.value = state.entity;
   boxes.aspect.value = state.aspect;
@@ -37,7 +37,7 @@ export function fill(state) {
   else if (state.q) switchTo("question");
 }
 
-/** Nothing is typed. */
+/** Empty the boxes. */
 export function clear() {
   for (const box of Object.values(boxes)) box.value = "";
 }
@@ -51,9 +51,9 @@ function switchTo(name, focus = false) {
   if (focus) boxes[name === "pair" ? "entity" : "query"].focus({ preventScroll: true });
 }
 
-async function entities(typed, signal) {
-  if (!typed) return [];
-  const { suggestions } = await get(`api/suggest?${new URLSearchParams({ typed, k: 8 })}`, { signal, quiet: true });
+async function entities(prefix, signal) {
+  if (!prefix) return [];
+  const { suggestions } = await get(`api/suggest?${new URLSearchParams({ prefix, k: 8 })}`, { signal, quiet: true });
   return suggestions.map(({ name, kind, concept }) => ({
     value: name,
     kind,
@@ -61,9 +61,9 @@ async function entities(typed, signal) {
   }));
 }
 
-async function aspects(typed, signal) {
-  const given = await get(`api/aspects?${new URLSearchParams({ typed })}`, { signal, quiet: true });
-  return given.aspects
+async function aspects(prefix, signal) {
+  const completions = await get(`api/aspects?${new URLSearchParams({ prefix })}`, { signal, quiet: true });
+  return completions.aspects
     .slice(0, 8)
-    .map((one) => ({ value: one.name, detail: one.heading !== one.name ? one.heading : "" }));
+    .map(({ name, heading }) => ({ value: name, detail: heading !== name ? heading : "" }));
 }

@@ -1,54 +1,61 @@
-// What is searched and shown, kept in the fragment of the address: it can be bookmarked and shared, back and forward
-// work, and no server's log sees it.
+// The state of the page, in the fragment of the address. Users can bookmark and share it, back and forward work, and
+// no server receives it.
 
-export const LISTS = ["patient", "type", "section", "source", "without"]; // may be repeated
-const SINGLE = ["q", "entity", "aspect", "from", "to", "group", "k", "document", "at", "ask"];
-export const PAGE = 10; // hits
-let most = 100; // hits, at most, until the server says how many
+export const LISTS = ["patient", "type", "section", "source", "without"]; // parameters with several values
+const SINGLE = ["q", "entity", "aspect", "from", "to", "group", "k"];
+export const PAGE = 10; // hits to add at a time
+let maxHits = 100; // until the server reports its limit
 
-/** How many hits a search can have, or shall have from now on. */
-export const mostHits = (allowed = most) => (most = allowed);
+// Parameters of views, not of the search: `view` names the view of a tab, and views declare the others.
+const viewParameters = { single: ["view"], lists: [] };
 
-export const EMPTY = Object.freeze({
-  q: "",
-  entity: "",
-  aspect: "",
-  from: "",
-  to: "",
-  group: "",
-  k: "",
-  document: "",
-  at: "",
-  ask: "",
-  patient: [],
-  type: [],
-  section: [],
-  source: [],
-  without: [],
-});
+/** Return the maximum number of hits of a search, after setting it if a number is passed. */
+export const hitLimit = (limit = maxHits) => (maxHits = limit);
 
-/** The state that a fragment stands for; what it does not know is left out. */
+const emptyState = (single, lists) =>
+  Object.fromEntries([...single.map((name) => [name, ""]), ...lists.map((name) => [name, []])]);
+
+/** The state without a search. */
+export const EMPTY = Object.freeze(emptyState(SINGLE, LISTS));
+
+/** Return the changes that remove the parameters of views, so that only the search remains. */
+export const noView = () => emptyState(viewParameters.single, viewParameters.lists);
+
+/** Declare the parameters of a view. */
+export function declare({ single = [], lists = [] }) {
+  const known = [...SINGLE, ...LISTS, ...viewParameters.single, ...viewParameters.lists];
+  const duplicates = [...single, ...lists].filter((name) => known.includes(name));
+  if (duplicates.length) {
+    const fix = "choose other names for the parameters of the view";
+    throw new Error(`The address already has ${duplicates.join(", ")}. Fix: ${fix}.`);
+  }
+  viewParameters.single.push(...single);
+  viewParameters.lists.push(...lists);
+}
+
+/** Return the state of a fragment, without unknown parameters. */
 export function parse(fragment) {
-  const given = new URLSearchParams(fragment.replace(/^#/, ""));
-  const state = { ...EMPTY };
-  for (const name of SINGLE) state[name] = given.get(name) ?? "";
-  for (const name of LISTS) state[name] = given.getAll(name);
+  const parameters = new URLSearchParams(fragment.replace(/^#/, ""));
+  const state = {};
+  for (const name of [...SINGLE, ...viewParameters.single]) state[name] = parameters.get(name) ?? "";
+  for (const name of [...LISTS, ...viewParameters.lists]) state[name] = parameters.getAll(name);
   return state;
 }
 
-/** The fragment, without `#`. */
-export function written(state) {
+/** Return the fragment of a state, without `#` and without empty parameters. */
+export function toFragment(state) {
   const out = new URLSearchParams();
-  for (const name of SINGLE) if (state[name]) out.set(name, state[name]);
-  for (const name of LISTS) for (const value of state[name]) out.append(name, value);
+  for (const name of [...SINGLE, ...viewParameters.single]) if (state[name]) out.set(name, state[name]);
+  for (const name of [...LISTS, ...viewParameters.lists])
+    for (const value of state[name] ?? []) out.append(name, value);
   return out.toString();
 }
 
 export const current = () => parse(location.hash);
 
-/** Changes the state: a step in the history, unless `replace`. Listeners hear of it either way, also if nothing changes. */
+/** Change the state as a step in the history, or in place with `replace`. Listeners run even if nothing changes. */
 export function go(changes, { replace = false } = {}) {
-  const next = "#" + written({ ...current(), ...changes });
+  const next = "#" + toFragment({ ...current(), ...changes });
   if (replace || next === (location.hash || "#")) {
     history.replaceState(null, "", next);
     dispatchEvent(new HashChangeEvent("hashchange"));
@@ -58,24 +65,24 @@ export function go(changes, { replace = false } = {}) {
 export const hasQuery = (state) => Boolean(state.q.trim() || state.entity.trim() || state.aspect.trim());
 export const hasFilters = (state) => Boolean(state.from || state.to || LISTS.some((name) => state[name].length));
 
-/** The query as the API takes it. */
+/** Return the query as the API expects it. */
 export function query(state) {
   return state.q ? { query: state.q } : { entity: state.entity, aspect: state.aspect };
 }
 
-/** The filters as the API takes them. */
+/** Return the filters as the API expects them. */
 export function filters(state) {
-  const wanted = {};
-  if (state.patient.length) wanted.patient = state.patient;
-  if (state.type.length) wanted.type = state.type;
-  if (state.section.length) wanted.aspect = state.section;
-  if (state.source.length) wanted.source = state.source;
-  if (state.from || state.to) wanted.date = `${state.from}..${state.to}`;
-  return wanted;
+  const values = {};
+  if (state.patient.length) values.patient = state.patient;
+  if (state.type.length) values.type = state.type;
+  if (state.section.length) values.aspect = state.section;
+  if (state.source.length) values.source = state.source;
+  if (state.from || state.to) values.date = `${state.from}..${state.to}`;
+  return values;
 }
 
-/** The body of a search. */
+/** Return the body of a search request. */
 export function search(state) {
-  const k = Math.min(most, Math.max(PAGE, Number.parseInt(state.k, 10) || PAGE));
+  const k = Math.min(maxHits, Math.max(PAGE, Number.parseInt(state.k, 10) || PAGE));
   return { ...query(state), k, filters: filters(state), without: state.without, group: state.group || null };
 }

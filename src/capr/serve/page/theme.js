@@ -1,9 +1,9 @@
-// Light, dark, or as the system has it. A classic script in the head, so that no page is painted in the wrong colours.
+// Light, dark or automatic colours. A classic script in the head, so that the page never appears in the wrong colours.
 "use strict";
 (() => {
   const KEY = "capr-theme";
   const NAMES = { "": "Auto", light: "Light", dark: "Dark" };
-  const kept = () => {
+  const storedTheme = () => {
     try {
       return localStorage.getItem(KEY) ?? "";
     } catch {
@@ -14,14 +14,14 @@
     if (theme) document.documentElement.dataset.theme = theme;
     else delete document.documentElement.dataset.theme;
   };
-  apply(kept());
+  apply(storedTheme());
   document.addEventListener("DOMContentLoaded", () => {
     const button = document.getElementById("theme");
     const label = (theme) => {
       button.textContent = NAMES[theme];
       button.setAttribute("aria-label", `Colours: ${theme || "automatic"}. Change`);
     };
-    let theme = kept();
+    let theme = storedTheme();
     label(theme);
     button.addEventListener("click", () => {
       const order = Object.keys(NAMES);
@@ -29,7 +29,7 @@
       try {
         localStorage.setItem(KEY, theme);
       } catch {
-        /* private window: it holds until the page is closed */
+        /* private window: the choice lasts until the page closes */
       }
       apply(theme);
       label(theme);

@@ -1,22 +1,22 @@
-// The dialog for an access token, which is kept until the tab is closed, and nowhere else.
+// The dialog for an access token. The browser stores it until the tab closes, and nowhere else.
 
 import { token } from "./api.js";
 import { byId } from "./dom.js";
 
 const dialog = byId("token-dialog");
 const input = byId("token");
-let waiting = null; // the promise of those who wait for a token, so that there is one dialog for all
+let pending = null; // the promise that all waiting requests share, so that there is one dialog
 
-/** Asks for a token; gives it, or null. `wrong` says what was wrong with the last one. */
-export function askForToken(wrong) {
-  waiting ??= new Promise((resolve) => {
+/** Ask for a token; resolve to it, or to null. `problem` is the problem of the last token. */
+export function askForToken(problem) {
+  pending ??= new Promise((resolve) => {
     input.value = "";
-    byId("token-error").textContent = wrong;
+    byId("token-error").textContent = problem;
     dialog.returnValue = "";
     dialog.addEventListener(
       "close",
       () => {
-        waiting = null;
+        pending = null;
         resolve(token.get() || null);
       },
       { once: true },
@@ -24,15 +24,15 @@ export function askForToken(wrong) {
     dialog.showModal();
     input.focus();
   });
-  return waiting;
+  return pending;
 }
 
-/** Listens. */
+/** Add the listeners. */
 export function start() {
   byId("token-form").addEventListener("submit", () => {
-    // An address bar's worth of harm: a blank or a line break around a token that was pasted.
-    const given = input.value.trim();
-    if (/^[\x21-\x7e]+$/.test(given)) token.set(given);
+    // Pasted tokens often have a space or a line break around them.
+    const value = input.value.trim();
+    if (/^[\x21-\x7e]+$/.test(value)) token.set(value);
     input.value = "";
   });
   byId("token-cancel").addEventListener("click", () => dialog.close());

@@ -1,4 +1,4 @@
-"""`feedback`: does this passage answer? What people say can be learned from."""
+"""`feedback`: judgements of hits, which models can be trained on."""
 
 from __future__ import annotations
 
@@ -9,66 +9,80 @@ from starlette.responses import Response
 
 from capr.documents import CaprError
 from capr.search import Library
-from capr.serve.bodies import FeedbackBody, GivenBody
-from capr.serve.exchange import Admin, Reader, reply
-from capr.serve.learning import pairs
+from capr.serve.api_route import ApiRoute
+from capr.serve.feedback_export import pairs
 from capr.serve.masking import Masking
-from capr.serve.replies import GIVEN, JUDGED, PAIRS
+from capr.serve.request_bodies import FeedbackBody, OwnJudgementsBody
+from capr.serve.request_context import Admin, Reader, RequestContext, reply
+from capr.serve.responses import JUDGED, JUDGEMENTS, OLD_JUDGEMENTS, PAIRS
 
-router = APIRouter(prefix="/feedback", tags=["feedback"], default_response_class=Response)
+router = APIRouter(prefix="/feedback", tags=["feedback"], default_response_class=Response, route_class=ApiRoute)
 
 
-@router.post("", summary="Say whether a passage answers", status_code=201, responses=JUDGED)
-async def judge(body: FeedbackBody, exchange: Reader) -> Response:
-    """Keeps what the holder of the token says of a passage; the last word counts, and null takes it back."""
-    exchange.check(query=body.query, entity=body.entity, aspect=body.aspect)
-    exchange.record.query, exchange.record.documents = body.told, [body.document]
-    exchange.record.more = {"passage": [body.begin, body.end], "answers": body.answers}
-    desk, who, most = exchange.server.desk, exchange.caller.id, exchange.server.settings.feedback
+@router.post("", summary="Judge a passage", status_code=201, responses=JUDGED)
+async def judge(body: FeedbackBody, context: Reader) -> Response:
+    """Save whether a passage answers a query. A new judgement replaces the old one; null withdraws it."""
+    context.record.query, context.record.documents = body.parts, [body.document]
+    context.record.more = {"passage": [body.begin, body.end], "answers": body.answers}
+    database, who, limit = context.server.database, context.caller.id, context.server.settings.feedback
 
-    def keep(library: Library, _: Masking) -> None:
+    def save(library: Library, _: Masking) -> None:
         document = library.document(body.document)
         if not body.begin < body.end <= len(document.text):
             fact = (
-                f"[{body.begin}, {body.end}) is no range of the document, which has {len(document.text):,} characters"
+                f"[{body.begin}, {body.end}) is not a span of the document, which has {len(document.text):,} characters"
             )
-            raise CaprError(f"{fact}. Fix: send begin and end of a hit.")
-        desk.judge(who, body.told, (document.id, body.begin, body.end), body.answers, most)
+            raise CaprError(f"{fact}. Fix: send the begin and end of a hit.")
+        database.judge(who, body.parts, (document.id, body.begin, body.end), body.answers, limit)
 
-    await exchange.light(keep)
+    await context.run_light(save)
     return reply({"answers": body.answers}, 201)
 
 
-@router.post("/given", summary="What did I say of passages?", responses=GIVEN)
-async def given(body: GivenBody, exchange: Reader) -> Response:
-    """What the holder of the token has said of passages, for one query; of documents that are there."""
-    exchange.check(query=body.query, entity=body.entity, aspect=body.aspect)
-    exchange.record.query = body.told
-    desk, who = exchange.server.desk, exchange.caller.id
+@router.post("/own", summary="List your judgements of a query", responses=JUDGEMENTS)
+async def own(body: OwnJudgementsBody, context: Reader) -> Response:
+    """List the judgements of the token for one query, of documents that are still in the library."""
+    return reply({"judgements": await _judgements(body, context)})
 
-    def said(library: Library, _: Masking) -> list[dict[str, Any]]:
-        found = desk.judged(who, body.told)
-        there = library.index.digests([one.document for one in found])
+
+@router.post("/given", summary="List your judgements (old name)", responses=OLD_JUDGEMENTS, deprecated=True)
+async def given(body: OwnJudgementsBody, context: Reader) -> Response:
+    """List the judgements of the token for one query, at the old address of `own`."""
+    return reply({"given": await _judgements(body, context)})
+
+
+async def _judgements(body: OwnJudgementsBody, context: RequestContext) -> list[dict[str, Any]]:
+    context.record.query = body.parts
+    database, who = context.server.database, context.caller.id
+
+    def read(library: Library, _: Masking) -> list[dict[str, Any]]:
+        judgements = database.judgements_of(who, body.parts)
+        existing = library.index.digests([judgement.document for judgement in judgements])
         return [
-            {"document": one.document, "begin": one.begin, "end": one.end, "answers": bool(one.answers)}
-            for one in found
-            if one.document in there
+            {
+                "document": judgement.document,
+                "begin": judgement.begin,
+                "end": judgement.end,
+                "answers": bool(judgement.answers),
+            }
+            for judgement in judgements
+            if judgement.document in existing
         ]
 
-    found = await exchange.light(said)
-    exchange.record.documents = list(dict.fromkeys(one["document"] for one in found))
-    return reply({"given": found})
+    rows = await context.run_light(read)
+    context.record.documents = list(dict.fromkeys(row["document"] for row in rows))
+    return rows
 
 
-@router.get("/export", summary="Feedback as training pairs", responses=PAIRS)
-async def export(exchange: Admin) -> Response:
-    """All feedback in the form that `capr train bi`, `poly` and `cross` read; save it as feedback.pairs.gz."""
-    desk = exchange.server.desk
+@router.get("/export", summary="Export feedback as training pairs", responses=PAIRS)
+async def export(context: Admin) -> Response:
+    """Export all feedback for `capr train bi`, `poly` and `cross`. Save it as feedback.pairs.gz."""
+    database = context.server.database
 
-    def made(library: Library, masking: Masking) -> tuple[bytes, list[str]]:
-        return pairs(desk.judgements(), library, masking)
+    def make(library: Library, masking: Masking) -> tuple[bytes, list[str]]:
+        return pairs(database.judgements(), library, masking)
 
-    content, ids = await exchange.heavy(made)
-    exchange.record.documents = ids
+    content, ids = await context.run_heavy(make)
+    context.record.documents = ids
     headers = {"Content-Disposition": 'attachment; filename="feedback.pairs.gz"'}
     return Response(content, headers=headers, media_type="application/gzip")

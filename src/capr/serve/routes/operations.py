@@ -1,44 +1,45 @@
-"""For those who run the server: is it alive, is it ready, and how much does it do?"""
+"""Operations: the health, the readiness and the metrics of the server, and its OpenAPI document."""
 
 from __future__ import annotations
 
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from capr.serve.exchange import Reader, reply
+from capr.serve.api_route import ApiRoute
 from capr.serve.metrics import MEDIA
 from capr.serve.problems import SOON, ProblemError
-from capr.serve.replies import ALIVE, METRICS, READY
+from capr.serve.request_context import Reader, reply
+from capr.serve.responses import ALIVE, METRICS, READY
 
-router = APIRouter(tags=["operations"], default_response_class=Response)
+router = APIRouter(tags=["operations"], default_response_class=Response, route_class=ApiRoute)
 
 
 @router.head("/health", include_in_schema=False)
-@router.get("/health", summary="Is it alive?", responses=ALIVE)
+@router.get("/health", summary="Check whether the process is alive", responses=ALIVE)
 async def health() -> Response:
-    """200 as long as the process answers."""
+    """Answer 200 for as long as the process runs."""
     return reply({"status": "alive"})
 
 
 @router.head("/ready", include_in_schema=False)
-@router.get("/ready", summary="Is it ready?", responses=READY)
+@router.get("/ready", summary="Check whether the server is ready", responses=READY)
 async def ready(request: Request) -> Response:
-    """200 once the library is open and all models are loaded; 503 until then, and while the server stops."""
+    """Answer 200 once the library is open and all models are loaded; 503 before that, and while the server stops."""
     if not request.app.state.server.is_ready:
         raise ProblemError(503, "the server is not ready", "try again in a moment", SOON)
     return reply({"status": "ready"})
 
 
-@router.get("/metrics", summary="How much does it do?", responses=METRICS)
-async def metrics(exchange: Reader) -> Response:
-    """Counts of requests, seconds and memory, for Prometheus; with a token that is not restricted."""
-    if exchange.caller.filters:
-        fact = "metrics are about all documents, and this token is restricted to some"
+@router.get("/metrics", summary="Show metrics", responses=METRICS)
+async def metrics(context: Reader) -> Response:
+    """Show request counts, durations and memory for Prometheus. The token must have no restrictions."""
+    if context.caller.filters:
+        fact = "metrics cover all documents, and this token is restricted to some"
         raise ProblemError(403, fact, "use a token without restrictions")
-    return Response(exchange.server.metrics.text(), media_type=MEDIA)
+    return Response(context.server.metrics.text(), media_type=MEDIA)
 
 
-@router.get("/api/openapi.json", summary="This description", include_in_schema=False)
-async def description(request: Request, _: Reader) -> Response:
-    """The OpenAPI document."""
+@router.get("/api/openapi.json", summary="Show the OpenAPI document", include_in_schema=False)
+async def openapi(request: Request) -> Response:
+    """Show the OpenAPI document. It needs no token, because it says nothing about the library."""
     return reply(request.app.openapi())

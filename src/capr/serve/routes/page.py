@@ -1,4 +1,4 @@
-"""The web page: files that lie beside this package, and nothing from elsewhere."""
+"""The web page: files of this package, and nothing from other sites."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from capr.serve.problems import ProblemError
 
 router = APIRouter(include_in_schema=False)
 FOLDER = Path(str(files("capr.serve").joinpath("page")))
-KINDS = {
+MEDIA_TYPES = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
     ".css": "text/css; charset=utf-8",
@@ -28,36 +28,46 @@ KINDS = {
 @router.head("/")
 @router.get("/")
 async def index(request: Request) -> Response:
-    """The page itself."""
+    """Show the page."""
     return _file("index.html", request)
 
 
 @router.head("/page/{name:path}")
 @router.get("/page/{name:path}")
-async def part(name: str, request: Request) -> Response:
-    """What the page is made of."""
+async def page_file(name: str, request: Request) -> Response:
+    """Return a script, style sheet or image of the page."""
     return _file(name, request)
 
 
 def _file(name: str, request: Request) -> Response:
-    """A file that is in the folder, under exactly that name: no path can lead out of it."""
-    found = _files()
-    if name not in found:
-        raise ProblemError(404, "there is no such file of the page", "open the page at /")
-    content, tag, kind = found[name]
+    """Return a file of the folder by its exact name, so that no path leads out of the folder."""
+    files = page_files()
+    if name not in files:
+        raise ProblemError(404, "the page has no such file", "open the page at /")
+    content, tag, media = files[name]
+    return cached(content, tag, media, request)
+
+
+def cached(content: bytes, tag: str, media: str, request: Request) -> Response:
+    """Return a file, or 304 if the browser has it already."""
     headers = {"ETag": tag, "Cache-Control": "no-cache"}
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers=headers)
-    return Response(content, headers=headers, media_type=kind)
+    return Response(content, headers=headers, media_type=media)
 
 
 @cache
-def _files() -> dict[str, tuple[bytes, str, str]]:
-    """Of each file of the page, by its name: content, tag and kind."""
-    found = {}
-    for path in FOLDER.rglob("*"):
-        if path.suffix in KINDS:
+def page_files() -> dict[str, tuple[bytes, str, str]]:
+    """Return the content, ETag and media type of each file of the page by its name."""
+    return read_files(FOLDER)
+
+
+def read_files(folder: Path) -> dict[str, tuple[bytes, str, str]]:
+    """Read the files of a folder; return the content, ETag and media type of each by its path in the folder."""
+    files = {}
+    for path in folder.rglob("*"):
+        if path.suffix in MEDIA_TYPES:
             content = path.read_bytes()
             tag = f'"{hashlib.sha256(content).hexdigest()[:32]}"'
-            found[path.relative_to(FOLDER).as_posix()] = (content, tag, KINDS[path.suffix])
-    return found
+            files[path.relative_to(folder).as_posix()] = (content, tag, MEDIA_TYPES[path.suffix])
+    return files

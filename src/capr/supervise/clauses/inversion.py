@@ -1,4 +1,4 @@
-"""The clause as a question puts it: its first auxiliary before the subject."""
+"""Inversion: turns a clause into a question, with its first auxiliary before the subject."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from capr.documents import Span
-from capr.supervise.clauses.grammar import Clause
+from capr.supervise.clauses.grammar import ParsedClause
 from capr.supervise.clauses.words import is_adverb
 
 PATIENT = re.compile(
@@ -17,7 +17,7 @@ PATIENT = re.compile(
 )
 
 
-class Asked(NamedTuple):
+class ClauseQuestion(NamedTuple):
     """A question that a clause answers, with `{who}` for the patient."""
 
     kind: str
@@ -25,23 +25,23 @@ class Asked(NamedTuple):
     answer: Span
 
 
-def inverted(clause: Clause, rest: str = "", negated: bool = True) -> str:
-    """The clause with its first auxiliary before the subject, and `rest` instead of what follows the verb."""
+def invert(clause: ParsedClause, rest: str = "", negated: bool = True) -> str:
+    """Put the first auxiliary of a clause before its subject. `rest` replaces everything after the verb."""
     begin, end = clause.verb
-    first = clause.words[begin].lower
-    words = [word for word in clause.lower(begin + 1, end) if not is_adverb(word)]
-    no = ["not"] if negated and clause.negated else []
+    auxiliary = clause.words[begin].lower
+    words = [word for word in clause.lower_words(begin + 1, end) if not is_adverb(word)]
+    negation = ["not"] if negated and clause.negated else []
     if clause.form in ("past", "present"):
-        plural = clause.form == "present" and first in ("have", "do")
-        first, words = "did" if clause.form == "past" else "do" if plural else "does", [clause.base]
-    return " ".join([first, subject(clause), *no, *words, rest]).strip()
+        plural = clause.form == "present" and auxiliary in ("have", "do")
+        auxiliary, words = "did" if clause.form == "past" else "do" if plural else "does", [clause.base]
+    return " ".join([auxiliary, name_subject(clause), *negation, *words, rest]).strip()
 
 
-def subject(clause: Clause) -> str:
-    """As a question names it."""
-    return "{who}" if is_patient(clause) else re.sub(r"^an?\s+", "the ", clause.said(*clause.subject))
+def name_subject(clause: ParsedClause) -> str:
+    """Return the subject as a question names it."""
+    return "{who}" if is_patient(clause) else re.sub(r"^an?\s+", "the ", clause.phrase(*clause.subject))
 
 
-def is_patient(clause: Clause) -> bool:
-    """Whether the clause is about the patient."""
-    return PATIENT.fullmatch(clause.said(*clause.subject)) is not None
+def is_patient(clause: ParsedClause) -> bool:
+    """Tell whether the clause is about the patient."""
+    return PATIENT.fullmatch(clause.phrase(*clause.subject)) is not None

@@ -1,4 +1,4 @@
-"""Dates and durations: of admission, of an operation, of a diagnosis, how long a problem has lasted."""
+"""Dates of admission, operation and diagnosis, and durations of problems."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from capr.documents import Span
-from capr.supervise.facts.note import PROBLEMS, Fact, Note, plain, trimmed
+from capr.supervise.facts.note import PROBLEM_KINDS, Fact, Note, normalise_case, trim_span
 
 MONTH = r"(?:January|February|March|April|May|June|July|August|September|October|November|December)"
 DATE = (
@@ -19,7 +19,7 @@ LABELLED = re.compile(
     rf"(date of (?:surgery|procedure|operation)|(?:surgery|procedure|operation) date))\s*:\s*({DATE})",
     re.IGNORECASE | re.MULTILINE,
 )
-DISCHARGE = re.compile(rf"\bdischarge date\s*:\s*({DATE})", re.IGNORECASE)  # mostly on the line of the admission
+DISCHARGE = re.compile(rf"\bdischarge date\s*:\s*({DATE})", re.IGNORECASE)  # mostly on the line of the admission date
 KINDS = ("admitted", "discharged", "operated")
 DIAGNOSED = re.compile(
     r"[\s,(]+(?:which\s+)?(?:was\s+)?(?:first\s+|initially\s+|originally\s+)?"
@@ -53,37 +53,37 @@ RETURN = re.compile(
 )
 
 
-def dates(note: Note) -> Iterator[Fact]:
-    """When something was."""
+def find_dates(note: Note) -> Iterator[Fact]:
+    """Find the dates of events."""
     text = note.text
     for match in LABELLED.finditer(text):
-        kind = KINDS[next(i for i in range(3) if match[i + 1])]
+        kind = KINDS[next(group for group in range(3) if match[group + 1])]
         yield Fact(kind, "", kind, Span(*match.span(4)))
     for match in DISCHARGE.finditer(text):
         yield Fact("discharged", "", "discharged", Span(*match.span(1)))
     for match in OPERATION.finditer(text):
         if not re.search(r"\b(?:mother|father|brother|sister)\b", note.sentence(match.start()).of(text), re.IGNORECASE):
-            subject = plain(match[1])
+            subject = normalise_case(match[1])
             yield Fact("operation date", subject, subject, Span(*match.span(2)))
     for problem in note.problems():
-        if said := DIAGNOSED.match(text, problem.span.end, note.sentence(problem.span.begin).end):
-            yield note.about("diagnosed", problem, Span(*said.span(1)))
+        if diagnosis := DIAGNOSED.match(text, problem.span.end, note.sentence(problem.span.begin).end):
+            yield note.fact_about("diagnosed", problem, Span(*diagnosis.span(1)))
     for match in DIAGNOSED_WITH.finditer(text):
-        found = note.starting_at(match.end(), PROBLEMS)
-        when = WHEN.match(text, found.span.end) if found and not found.family and not found.negated else None
-        if found and when:
-            yield note.about("diagnosed", found, Span(*when.span(1)))
+        mention = note.mention_at(match.end(), PROBLEM_KINDS)
+        date = WHEN.match(text, mention.span.end) if mention and not mention.family and not mention.negated else None
+        if mention and date:
+            yield note.fact_about("diagnosed", mention, Span(*date.span(1)))
 
 
-def durations(note: Note) -> Iterator[Fact]:
-    """How long a problem has lasted, and when the patient comes back."""
+def find_durations(note: Note) -> Iterator[Fact]:
+    """Find how long a problem has lasted, and when the patient comes back."""
     text = note.text
     for problem in note.problems():
         if match := LASTED.match(text, problem.span.end, note.sentence(problem.span.begin).end):
-            yield note.about("lasted", problem, Span(*match.span(1)))
+            yield note.fact_about("lasted", problem, Span(*match.span(1)))
     for match in HISTORY_OF.finditer(text):
-        found = note.starting_at(match.end(), PROBLEMS)
-        if found and not found.family:
-            yield note.about("lasted", found, Span(*match.span(1)))
+        mention = note.mention_at(match.end(), PROBLEM_KINDS)
+        if mention and not mention.family:
+            yield note.fact_about("lasted", mention, Span(*match.span(1)))
     for match in RETURN.finditer(text):
-        yield Fact("follow-up", "", "follow-up", trimmed(text, *match.span(1)))
+        yield Fact("follow-up", "", "follow-up", trim_span(text, *match.span(1)))

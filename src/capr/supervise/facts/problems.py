@@ -1,4 +1,4 @@
-"""Problems: what is not there, what runs in the family, what something is due to."""
+"""Problems: absent problems, problems of relatives, and causes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from capr.annotate.mentions import Mention
 from capr.documents import Span
-from capr.supervise.facts.note import PROBLEMS, VAGUE, Fact, Note, trimmed, words_in
+from capr.supervise.facts.note import PROBLEM_KINDS, VAGUE_PROBLEMS, Fact, Note, count_words, trim_span
 
 RELATIVE = re.compile(
     r"\b(?:(?:maternal|paternal|older|younger|elder|great|half)[\s-]*)*"
@@ -15,11 +15,11 @@ RELATIVE = re.compile(
     r"nephew)s?\b(?!['’]s (?:side|family))",
     re.IGNORECASE,
 )
-OTHERS = re.compile(
+OTHER_PERSON = re.compile(
     r"\b(?:dad|mom|mum|mother|father|parents?|husband|wife|partner|boyfriend|girlfriend|brother|sister)\b",
     re.IGNORECASE,
 )
-ANOTHER = re.compile(r"(?:,|\band|\bor|/|&)\s*(?:an?\s+|his\s+|her\s+|one\s+)?$", re.IGNORECASE)
+AFTER_CONJUNCTION = re.compile(r"(?:,|\band|\bor|/|&)\s*(?:an?\s+|his\s+|her\s+|one\s+)?$", re.IGNORECASE)
 CAUSE = re.compile(
     r"[\s,]+(?:(?:was|is|which|felt|thought|likely|probably|most|to|be|presumed|presumably|believed)\s+){0,5}"
     r"(?:due|secondary|attributed)\s+to\s+(?:a\s+|an\s+|the\s+|his\s+|her\s+)?"
@@ -28,71 +28,71 @@ CAUSE = re.compile(
 )
 HAS = re.compile(r":|[-–—]\s|\b(?:has|have|had|with|died|diagnosed|of|from|suffer\w*)\b", re.IGNORECASE)
 HAS_NOT = re.compile(r";|\b(?:no|by|and|complain\w*|report\w*|states?|says|den(?:ies|ied))\b", re.IGNORECASE)
-LONGEST = 8  # words of an answer that says what is not there
-SENTENCE = 20  # words of a sentence that is an answer
+MAX_ANSWER_WORDS = 8  # of an answer, and between a relative and a problem
+MAX_SENTENCE_WORDS = 20  # a sentence that is an answer has fewer
 
 
-def absent(note: Note) -> Iterator[Fact]:
-    """What the note says is not there, wherever it speaks of it: `denies chest pain`."""
-    found: dict[str, list[Mention]] = {}
+def find_absent_problems(note: Note) -> Iterator[Fact]:
+    """Find problems that every mention in the note negates: `denies chest pain`."""
+    by_key: dict[str, list[Mention]] = {}
     for mention in note.mentions:
-        if mention.kind in PROBLEMS and note.document[mention.span].lower() not in VAGUE:
-            found.setdefault(note.key(mention), []).append(mention)
-    for mentions in found.values():
+        if mention.kind in PROBLEM_KINDS and note.document[mention.span].lower() not in VAGUE_PROBLEMS:
+            by_key.setdefault(note.key(mention), []).append(mention)
+    for mentions in by_key.values():
         if all(set(mention.context) == {"negated"} for mention in mentions):
             spans = [_with_cue(note, mention) for mention in mentions]
-            yield from (note.about("absent", mentions[0], span) for span in spans if span)
+            yield from (note.fact_about("absent", mentions[0], span) for span in spans if span)
 
 
 def _with_cue(note: Note, mention: Mention) -> Span | None:
-    """The mention with the word that negates it, if the two stand close together in one sentence."""
+    """Return the mention and the cue that negates it, if both are close together in one sentence."""
     cue = mention.context["negated"].span
     if cue is None:
         return None
     span = Span(min(cue.begin, mention.span.begin), max(cue.end, mention.span.end))
     between = note.text[span.begin : span.end]
-    if re.search(r"[;:]|\bbut\b|\n\s*\n|\n\s*[-•*\d]", between) or words_in(note.text, span) > LONGEST:
+    if re.search(r"[;:]|\bbut\b|\n\s*\n|\n\s*[-•*\d]", between) or count_words(note.text, span) > MAX_ANSWER_WORDS:
         return None
     return span if note.sentence(span.begin).covers(span) else None
 
 
-def family(note: Note) -> Iterator[Fact]:
-    """Which relative had what."""
+def find_family_history(note: Note) -> Iterator[Fact]:
+    """Find which relative had which problem."""
     for mention in note.mentions:
-        if mention.kind not in PROBLEMS or not mention.family or mention.negated or mention.possible:
+        if mention.kind not in PROBLEM_KINDS or not mention.family or mention.negated or mention.possible:
             continue
         sentence = note.sentence(mention.span.begin)
-        named = list(RELATIVE.finditer(note.text, sentence.begin, mention.span.begin))
-        if not named or not _has(note, named[-1].end(), mention.span.begin):
+        relatives = list(RELATIVE.finditer(note.text, sentence.begin, mention.span.begin))
+        if not relatives or not _relative_has(note, relatives[-1].end(), mention.span.begin):
             continue
-        last = named[-1]
-        if not ANOTHER.search(note.text, sentence.begin, last.start()):
-            yield note.about("relative", mention, Span(*last.span()))
-        if words_in(note.text, sentence) < SENTENCE and "\n\n" not in sentence.of(note.text):
-            yield note.about("family", mention, trimmed(note.text, *_body(note, sentence)))
+        relative = relatives[-1]
+        if not AFTER_CONJUNCTION.search(note.text, sentence.begin, relative.start()):
+            yield note.fact_about("relative", mention, Span(*relative.span()))
+        if count_words(note.text, sentence) < MAX_SENTENCE_WORDS and "\n\n" not in sentence.of(note.text):
+            yield note.fact_about("family", mention, trim_span(note.text, *_without_heading(note, sentence)))
 
 
-def _has(note: Note, begin: int, end: int) -> bool:
-    """Whether the words between a relative and a problem, only a few, say that the one has or had the other."""
+def _relative_has(note: Note, begin: int, end: int) -> bool:
+    """Tell whether the few words between a relative and a problem say that the relative has or had it."""
     between = note.text[begin:end]
-    return len(between.split()) <= LONGEST and not HAS_NOT.search(between) and HAS.search(between) is not None
+    return len(between.split()) <= MAX_ANSWER_WORDS and not HAS_NOT.search(between) and HAS.search(between) is not None
 
 
-def _body(note: Note, sentence: Span) -> Span:
-    """A sentence without the heading on its line."""
+def _without_heading(note: Note, sentence: Span) -> Span:
+    """Return a sentence without the heading on its line."""
     section = note.section(sentence.begin)
     if section and section.heading_span and sentence.begin < section.heading_span.end < sentence.end:
         return Span(section.heading_span.end, sentence.end)
     return sentence
 
 
-def causes(note: Note) -> Iterator[Fact]:
-    """`anemia, likely due to chronic kidney disease`."""
+def find_causes(note: Note) -> Iterator[Fact]:
+    """Find causes in `anemia, likely due to chronic kidney disease`."""
     for problem in note.problems():
         match = CAUSE.match(note.text, problem.span.end, note.sentence(problem.span.begin).end)
         if match:
-            answer = trimmed(note.text, *match.span(1))
-            if OTHERS.search(note.sentence(problem.span.begin).of(note.text)):
+            answer = trim_span(note.text, *match.span(1))
+            if OTHER_PERSON.search(note.sentence(problem.span.begin).of(note.text)):
                 continue
-            if answer.begin < answer.end and words_in(note.text, answer) <= LONGEST:
-                yield note.about("cause", problem, answer)
+            if answer.begin < answer.end and count_words(note.text, answer) <= MAX_ANSWER_WORDS:
+                yield note.fact_about("cause", problem, answer)

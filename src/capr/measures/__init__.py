@@ -1,0 +1,1 @@
+"""Measures that ir_measures does not have."""

@@ -1,0 +1,56 @@
+"""Old public names keep working for one release."""
+
+import importlib
+import sys
+from types import ModuleType
+
+import pytest
+
+from capr.deprecation import renamed_arguments, renamed_attributes
+
+
+@renamed_arguments(limit="k")
+def complete(prefix, k=10):
+    return prefix, k
+
+
+def test_an_old_argument_works_with_a_warning():
+    with pytest.warns(DeprecationWarning, match=r"the argument limit of complete\(\) is deprecated; use k") as warnings:
+        assert complete("a", limit=3) == ("a", 3)
+    assert warnings[0].filename == __file__
+
+
+def test_new_arguments_give_no_warning():
+    assert complete("a", k=3) == complete("a", 3) == ("a", 3)
+
+
+def test_an_argument_cannot_have_both_names():
+    with pytest.raises(TypeError, match="got both 'k' and its old name 'limit'"):
+        complete("a", k=1, limit=2)
+
+
+def test_an_old_attribute_of_a_module_works_with_a_warning(monkeypatch):
+    module = ModuleType("shop")
+    module.Basket = object()
+    module.__getattr__ = renamed_attributes("shop", {"Cart": "Basket"})
+    monkeypatch.setitem(sys.modules, "shop", module)
+    with pytest.warns(DeprecationWarning, match=r"shop\.Cart is deprecated; use shop\.Basket"):
+        assert module.Cart is module.Basket
+    with pytest.raises(AttributeError, match="module 'shop' has no attribute 'Wagon'"):
+        _ = module.Wagon
+
+
+@pytest.mark.parametrize(
+    ("module", "old", "new"),
+    [
+        ("capr.supervise", "Record", "PoolPassage"),
+        ("capr.supervise.pairs", "Pairs", "TrainingPairs"),
+        ("capr.supervise.reports", "of_samples", "sample_reports"),
+        ("capr.supervise.reports", "sampled", "sample_questions"),
+        ("capr.supervise.visits", "visit", "report_of_visit"),
+    ],
+)
+def test_old_names_of_supervision_work_with_a_warning(module, old, new):
+    imported = importlib.import_module(module)
+    with pytest.warns(DeprecationWarning, match=rf"{module}\.{old} is deprecated; use {module}\.{new}"):
+        assert getattr(imported, old) is getattr(imported, new)
