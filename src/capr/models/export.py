@@ -65,6 +65,9 @@ def export_whole(
 ) -> None:
     """Write a network in 32 bits; see `export`."""
     outputs = {"scores": next(iter(axes.values()))} if outputs is None else outputs
+    for module in model.modules():
+        if hasattr(module, "set_attn_implementation"):  # the plain one becomes fewer and faster nodes
+            module.set_attn_implementation("eager")
     with warnings.catch_warnings():  # torch warns its own developers
         warnings.simplefilter("ignore")
         torch.onnx.export(

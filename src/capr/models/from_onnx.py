@@ -14,6 +14,7 @@ from capr.documents import CaprError
 PREFIXES = ("model.passage_encoder.", "model.classifier.", "model.answerer.")  # in models that capr exported
 HEADS = ("classifier.", "pooler.")
 NEW_HEAD = "qa_outputs."  # a ranker that becomes a reader has no such head yet
+PRODUCTS = ("MatMulInteger", "MatMulIntegerToFloat")
 STEPS = 4  # nodes between a product and its bias: a cast, and products with scales
 
 
@@ -67,7 +68,7 @@ def weights(path: Path) -> dict[str, Tensor]:
         scale, zero = arrays[f"{plain}_scale"], np.float32(arrays.get(f"{plain}_zero_point", 0))
         weight = (array.astype(np.float32) - zero) * scale
         (reader, *_) = readers[name]
-        if reader.op_type != "MatMulInteger":  # an embedding
+        if reader.op_type not in PRODUCTS:  # an embedding
             state[plain] = weight
         elif plain.endswith(".weight"):
             state[plain] = weight.T

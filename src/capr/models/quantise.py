@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 OFFSET = 128  # the zero point of activations, which are unsigned
 LARGEST = 127
 FLOAT = 1  # the number of the type in ONNX
+DOMAIN, PRODUCT = "com.microsoft", "MatMulIntegerToFloat"  # a product of integers, times the scales of its columns
 SMALLEST_SCALE = 1e-12
 TINY, STEP, ONE, ZERO = "rows.tiny", "rows.step", "rows.one", "rows.zero"  # the names of the constants
 
@@ -33,6 +34,8 @@ def quantise_rows(source: Path, target: Path) -> None:
 
     model = onnx.load(str(source))
     _Rewriter(model.graph).rewrite()
+    if all(opset.domain != DOMAIN for opset in model.opset_import):
+        model.opset_import.append(onnx.helper.make_opsetid(DOMAIN, 1))
     onnx.save(model, str(target))
 
 
@@ -69,10 +72,9 @@ class _Rewriter:
         name, (output,) = weight.name, node.output
         self._add_codes(name, axis=0)
         activation = self._activation(node.input[0])
-        self._node("MatMulInteger", [f"{activation}.codes", f"{name}_quantized", ZERO], f"{output}.integers")
-        self._node("Cast", [f"{output}.integers"], f"{output}.floats", to=FLOAT)
-        self._node("Mul", [f"{output}.floats", f"{activation}.scale"], f"{output}.rows")
-        self._node("Mul", [f"{output}.rows", f"{name}_scale"], output)
+        inputs = [f"{activation}.codes", f"{name}_quantized", ONE, f"{name}_scale", ZERO]
+        self._node(PRODUCT, inputs, f"{output}.columns", domain=DOMAIN)  # one pass over the integers
+        self._node("Mul", [f"{output}.columns", f"{activation}.scale"], output)
 
     def _look_up(self, node: Any, weight: Any) -> None:
         """Replace a row of a table by its codes times its scale."""
@@ -90,11 +92,13 @@ class _Rewriter:
             for constant, value in ((TINY, SMALLEST_SCALE), (STEP, 1 / LARGEST), (ONE, 1.0)):
                 self._constant(constant, np.array(value, np.float32))
             self._constant(ZERO, np.array(OFFSET, np.uint8))
-            self._node("Abs", [name], f"{prefix}.absolute")
-            self._node("ReduceMax", [f"{prefix}.absolute"], f"{prefix}.largest", axes=[-1], keepdims=1)
-            self._node("Max", [f"{prefix}.largest", TINY], f"{prefix}.range")
+            self._node("ReduceMax", [name], f"{prefix}.highest", axes=[-1], keepdims=1)
+            self._node("ReduceMin", [name], f"{prefix}.lowest", axes=[-1], keepdims=1)
+            self._node("Neg", [f"{prefix}.lowest"], f"{prefix}.depth")
+            self._node("Max", [f"{prefix}.highest", f"{prefix}.depth", TINY], f"{prefix}.range")
             self._node("Mul", [f"{prefix}.range", STEP], f"{prefix}.scale")
-            self._node("Div", [name, f"{prefix}.scale"], f"{prefix}.scaled")
+            self._node("Reciprocal", [f"{prefix}.scale"], f"{prefix}.inverse")  # multiplying is faster than dividing
+            self._node("Mul", [name, f"{prefix}.inverse"], f"{prefix}.scaled")
             self._node("QuantizeLinear", [f"{prefix}.scaled", ONE, ZERO], f"{prefix}.codes")
         return self._quantised[name]
 
