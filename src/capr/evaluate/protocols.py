@@ -11,6 +11,7 @@ PROTOCOLS = {  # `module:Class`, by the name of the command
     "notes": "capr.evaluate.notes:Notes",
     "beir": "capr.evaluate.through_library:Beir",
     "samples": "capr.evaluate.through_library:Samples",
+    "passages": "capr.evaluate.passages:Passages",
 }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -148,13 +148,13 @@ def beir(
         on_task(task)
 
     def search(library: Library, query: TaskQuery) -> dict[str, float]:
-        text_query = _without_operators(query.question)
+        text_query = without_operators(query.question)
         hits = (
             library.search(text_query, DEPTH, mode=setting.mode, fusion=fusion, group="document") if text_query else ()
         )
         return {hit.document: hit.score for hit in hits}
 
-    return task, _search_all(task, setting, documents, search, progress)
+    return task, search_all(task, setting, documents, search, progress)
 
 
 def shipped_samples(
@@ -176,38 +176,22 @@ def shipped_samples(
         for name in sorted({question.collection for question in questions.values()})
     }
     passages_by_id = {document.id: passages(document) for documents in collections.values() for document in documents}
-    spans = {id: [passage.span for passage in document_passages] for id, document_passages in passages_by_id.items()}
-    texts = {
-        f"{document.id}:{span.begin}": document[span]
-        for documents in collections.values()
-        for document in documents
-        for span in spans[document.id]
-    }
     queries = []
     for id, question in questions.items():
-        relevant = {
-            f"{answer.document}:{span.begin}"
-            for answer in question.answers
-            for span in spans[answer.document]
-            if span.begin <= answer.span.begin < span.end
-        }
-        gold: dict[str, tuple[Span, ...]] = {}
-        for answer in question.answers:
-            for passage in passages_by_id[answer.document]:
-                answer_sentences = (
-                    within(sentence, passage) for sentence in passage.sentences if sentence.covers(answer.span)
-                )
-                passage_id = f"{answer.document}:{passage.span.begin}"
-                gold[passage_id] = tuple(sorted({*gold.get(passage_id, ()), *answer_sentences}))
+        relevant: dict[str, tuple[Span, ...]] = {}
+        for document_id in dict.fromkeys(answer.document for answer in question.answers):
+            answers = [answer.span for answer in question.answers if answer.document == document_id]
+            relevant |= answering_passages(passages_by_id[document_id], answers)
         pair_and_question = question.entity or "", question.aspect or "", question.question or ""
         groups = {"collection": question.collection}
-        answering = {name: spans for name, spans in gold.items() if spans}
-        queries.append(TaskQuery(id, *pair_and_question, frozenset(relevant), groups=groups, sentences=answering))
-    sentences = {
-        f"{id}:{passage.span.begin}": tuple(within(sentence, passage) for sentence in passage.sentences)
-        for id, document_passages in passages_by_id.items()
-        for passage in document_passages
-    }
+        queries.append(
+            TaskQuery(id, *pair_and_question, frozenset(relevant), groups=groups, sentences=without_empty(relevant))
+        )
+    texts, sentences = {}, {}
+    for document in (document for documents in collections.values() for document in documents):
+        for passage in passages_by_id[document.id]:
+            texts[passage_id(passage)] = document[passage.span]
+            sentences[passage_id(passage)] = sentences_of(passage)
     task = Task("samples", texts, queries, sentences=sentences)
     if on_task:
         on_task(task)
@@ -219,22 +203,54 @@ def shipped_samples(
                 question = questions[query.id]
                 if question.collection == name:
                     filters = {"patient": question.patient} if question.patient else None
-                    words = _without_operators(query.question) or Query(entity=query.entity, aspect=query.aspect)
+                    words = without_operators(query.question) or Query(entity=query.entity, aspect=query.aspect)
                     hits = library.search(words, DEPTH, mode=setting.mode, fusion=fusion, filters=filters)
-                    run[query.id] = {f"{hit.document}:{hit.passage.span.begin}": hit.score for hit in hits}
+                    run[query.id] = {passage_id(hit.passage): hit.score for hit in hits}
                     progress(len(run), len(queries))
     return task, run
 
 
-def within(span: Span, passage: Passage) -> Span:
-    """Return a span of a document as a span of a passage's text."""
-    return Span(span.begin - passage.span.begin, span.end - passage.span.begin)
+def passage_id(passage: Passage) -> str:
+    """Return the id of a passage in a task."""
+    return f"{passage.document}:{passage.span.begin}"
 
 
-def _search_all(
+def sentences_of(passage: Passage) -> tuple[Span, ...]:
+    """Return the sentences of a passage as spans of its text."""
+    begin = passage.span.begin
+    return tuple(Span(sentence.begin - begin, sentence.end - begin) for sentence in passage.sentences)
+
+
+def answering_passages(passages: Iterable[Passage], answers: Collection[Span]) -> dict[str, tuple[Span, ...]]:
+    """Return the passages of a document in which an answer begins, with their sentences that contain an answer.
+
+    Args:
+        passages: all passages of the document.
+        answers: the answers, as spans of the document's text.
+
+    Returns:
+        The sentences by the id of the passage, as spans of the passage's text; none if a sentence boundary splits all
+        answers.
+    """
+    answering = {}
+    for passage in passages:
+        if any(passage.span.begin <= answer.begin < passage.span.end for answer in answers):
+            pairs = zip(passage.sentences, sentences_of(passage), strict=True)
+            answering[passage_id(passage)] = tuple(
+                inside for sentence, inside in pairs if any(sentence.covers(answer) for answer in answers)
+            )
+    return answering
+
+
+def without_empty(sentences: Mapping[str, tuple[Span, ...]]) -> dict[str, tuple[Span, ...]]:
+    """Return the passages that have sentences."""
+    return {passage: spans for passage, spans in sentences.items() if spans}
+
+
+def search_all(
     task: Task,
     setting: Setting,
-    documents: list[Document],
+    documents: Sequence[Document],
     search: Callable[[Library, TaskQuery], dict[str, float]],
     progress: Progress,
 ) -> Run:
@@ -256,7 +272,7 @@ def _search_all(
     return run
 
 
-def _without_operators(question: str) -> Query | None:
+def without_operators(question: str) -> Query | None:
     """Return a question without the quotes, signs and colons that are operators; None if it has no words."""
     words = " ".join(re.sub(r'(?<!\S)[+-]+|[":]', " ", question).split())
     return Query(words) if words else None
