@@ -46,7 +46,7 @@ def command(
     filter: inputs.Filter = None,
     without: Annotated[
         list[Flag] | None,
-        typer.Option("--without", help="Only hits without this context of the entity. May be repeated."),
+        typer.Option("--without", help="Only hits that mention the entity without this context. May be repeated."),
     ] = None,
     mode: Annotated[
         Mode, typer.Option("--mode", help="Compare words, vectors, both, or the vectors of sentences.")

@@ -261,7 +261,7 @@ class DocumentsBody(Body):
 class SavedSearchBody(Body):
     """A search to save."""
 
-    model_config = examples({"name": "Vancomycin", "address": "query=vancomycin"})
+    model_config = examples({"name": "Vancomycin", "address": "q=vancomycin"})
     name: str = Field(min_length=1, max_length=200)
     address: str = Field(max_length=10_000, description="The part of the page's address after the #.")
 

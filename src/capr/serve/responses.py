@@ -291,7 +291,7 @@ ME = json_reply(
 SAVED_EXAMPLE = {
     "id": "9c34",
     "name": "Vancomycin",
-    "address": "query=vancomycin",
+    "address": "q=vancomycin",
     "made": "2024-03-18T09:30:00Z",
 }
 SAVED = json_reply("Saved searches, the latest first.", server.SavedSearchesReply, {"saved": [SAVED_EXAMPLE]})
