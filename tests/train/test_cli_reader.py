@@ -33,9 +33,9 @@ def test_reports_become_a_reader(run, bert, tmp_path):
     assert "validation F1 " in result.err
     facts = json.loads((tmp_path / "out" / "training.json").read_text())
     assert facts["settings"]["lengths"] == [50, 250]
-    assert facts["data"]["a.json"] == "20 questions, 1 times"
-    assert facts["data"]["b.json"] == "20 questions, 0.5 times"
-    assert facts["data"]["recurring terms"].endswith("questions, 1 times")
+    assert facts["data"]["a.json"] == "20 questions, weight 1"
+    assert facts["data"]["b.json"] == "20 questions, weight 0.5"
+    assert facts["data"]["recurring terms"].endswith("questions, weight 1")
     assert facts["licence"] == "CC0"
     assert json.loads((tmp_path / "out" / "manifest.json").read_text())["kind"] == "reader"
 

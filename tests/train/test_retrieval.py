@@ -115,7 +115,8 @@ def test_a_card_names_data_licence_settings_scores_and_revision(trained, name):
     assert facts["settings"]["seed"] == 1
     assert facts["scores"] == scores
     for measure in scores:
-        assert f"| {measure} | " in card_text
+        assert f"| {card.label(measure)} | " in card_text
+    assert "| same top passage as torch, 8 bits | " in card_text
     assert str(folder.parent) not in card_text
 
 

@@ -12,6 +12,8 @@ from typing import Any
 from capr.version import __version__
 
 FACTS = "training.json"  # the file of the card for programs
+# The names of scores that people read, by their keys in `training.json`; the bits follow a comma.
+LABELS = {"first as torch": "same top passage as torch", "as torch": "same answer as torch"}
 
 
 def revision() -> str:
@@ -56,8 +58,18 @@ def write(
     ]
     for title, table in (("Data", data), ("Settings", settings), ("Scores on the validation split", scores)):
         lines += ["", f"## {title}", "", "| | |", "|---|---|"]
-        lines += [f"| {key} | {_format(value)} |" for key, value in table.items()]
+        lines += [f"| {label(key) if table is scores else key} | {_format(value)} |" for key, value in table.items()]
     (folder / "README.md").write_text("\n".join(lines) + "\n", "utf-8")
+
+
+def label(score: str) -> str:
+    """Return the name of a score that people read.
+
+    >>> label("as torch, 8 bits"), label("R@1")
+    ('same answer as torch, 8 bits', 'R@1')
+    """
+    name, comma, bits = score.partition(",")
+    return f"{LABELS.get(name, name)}{comma}{bits}"
 
 
 def _format(value: Any) -> str:

@@ -89,7 +89,9 @@ def train(
         "questions": sum(counts),
         "validation questions": counts[1],
         **{
-            source.name: f"{source.questions:,} questions, {source.weight:g} times" for source in sources if source.name
+            source.name: f"{source.questions:,} questions, weight {source.weight:g}"
+            for source in sources
+            if source.name
         },
     }
     settings = {**family.settings(), **asdict(task.schedule)}

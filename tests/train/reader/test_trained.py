@@ -60,7 +60,7 @@ def test_a_folder_has_all_that_a_program_needs(trained):
     assert 0 < threshold < 1
     facts = json.loads((folder / "training.json").read_text())
     assert facts["scores"] == scores
-    assert facts["data"]["small"] == "160 questions, 1 times"
+    assert facts["data"]["small"] == "160 questions, weight 1"
     card_text = (folder / "README.md").read_text()
     assert "Licence of the training data: CC0-1.0." in card_text
     assert str(folder.parent) not in card_text

@@ -117,4 +117,6 @@ class FromDocuments:
 
 def format_scores(scores: dict[str, float]) -> str:
     """Format scores: `R@1 43.1 %, R@5 80.0 %`."""
-    return ", ".join(f"{name} {100 * value:.1f} %" for name, value in scores.items())
+    from capr.train.card import label
+
+    return ", ".join(f"{label(name)} {100 * value:.1f} %" for name, value in scores.items())
