@@ -3,7 +3,7 @@
     python bench/headings.py ../shared/data [--split dev|test] [--show N]
 
 Only `dev` served to tune the rules: the notes whose id has an even checksum. The published figures are those of `test`.
-MTSamples lists the headings of each note; the benchmark ignores the 0.2 % that do not begin a line, perhaps because a
+MTSamples lists the headings of each note; the benchmark ignores the 0.2% that do not begin a line, perhaps because a
 number precedes them. In ACI-Bench the headings are the lines in capitals. A heading is right if it begins at the same
 character.
 """

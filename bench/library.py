@@ -43,8 +43,8 @@ MODES: dict[str, dict[str, Any]] = {
     "dense": {"mode": "dense"},
     "hybrid": {},
     "hybrid, one patient": {"filters": ["patient=p1"]},
-    "hybrid, note type (20 %)": {"filters": ["type=Discharge summary"]},
-    "hybrid, one year (10 %)": {"filters": ["date=2019"]},
+    "hybrid, note type (20%)": {"filters": ["type=Discharge summary"]},
+    "hybrid, one year (10%)": {"filters": ["date=2019"]},
     "hybrid, section": {},
     "hybrid, grouped by patient": {"group": "patient"},
     "hybrid, the best 32 read by the ranker": {"rerank": True},
@@ -63,7 +63,7 @@ print(time.perf_counter() - start)
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "--encoder", type=Path, default=shipped("encoder"), help="folder; default: the encoder that ships"
+        "--encoder", type=Path, default=shipped("encoder"), help="folder; default: the built-in encoder"
     )
     parser.add_argument("--sizes", type=int, nargs="+", default=[10_000, 100_000, 200_000, 1_000_000])
     parser.add_argument("--data", type=Path, help="folder of the public data sets; default: synthetic texts")
@@ -196,7 +196,7 @@ def report_build(folder: Path) -> None:
     times = json.loads((folder / "build.json").read_text("utf-8"))
     total, annotated, real = (int(times.get(name, 0)) for name in ("passages", "annotated", "real vectors"))
     encoding = times["encoding"]  # measured in the run that built the library
-    lines = [["encoding (measured on some)", f"{1000 * encoding:.2f}", "", "100 %"]]
+    lines = [["encoding (measured on some)", f"{1000 * encoding:.2f}", "", "100%"]]
     overhead = 0.0
     for name in ("annotation and segmentation", "storing", "words", "vectors"):
         each = times.get(name, 0.0) / (max(1, annotated) if name.startswith("annotation") else total)
@@ -235,7 +235,7 @@ def searching(folder: Path) -> dict[str, Any]:
             continue
         if name == "hybrid, section":
             options = {"filters": [f"section={section}"]}
-            name = f"{name} ({100 * count / total:.0f} %)"
+            name = f"{name} ({100 * count / total:.0f}%)"
         mode_questions = questions[: WARM + FEW] if options.get("rerank") else questions
         options = {"rerank": False} | options
         measured["latency"][name] = latency_of(lambda q, o=options: library.search(q, K, **o), mode_questions)

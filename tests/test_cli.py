@@ -45,7 +45,7 @@ def test_read_prints_json_lines_and_problems(folder):
     }
     errors = result.stderr.decode()
     assert "b.jsonl, line 2: broken JSON at column 1 (Expecting value). Fix: write one complete JSON object" in errors
-    assert "1 problem: the input named above could not be read; the rest was." in errors
+    assert "1 problem: capr skipped the input named above and read the rest." in errors
 
 
 def test_read_shows_a_table(folder):
@@ -179,7 +179,7 @@ def test_headings_are_counted_saved_and_used(tmp_path):
 
 def test_samples_are_written(tmp_path):
     result = run("samples", "demo", cwd=tmp_path)
-    assert result.stdout.decode() == "70 notes and 32 articles are in demo/\n"
+    assert result.stdout.decode() == "Wrote 70 notes and 32 articles to demo/\n"
     reading = capr.read([tmp_path / "demo" / "notes", tmp_path / "demo" / "articles"])
     assert [document.text for document in reading] == [document.text for document in capr.samples.documents()]
 

@@ -56,7 +56,7 @@ def test_index_encodes_sentences_and_stats_and_verify_count_them(folder):
     printed = run(folder, "stats", "library").stdout
     assert f"sentence vectors {stats['sentences']:,}" in " ".join(printed.split())
     assert "discourse: word-cdv (192 dimensions)" in printed
-    assert f"{stats['sentences']:,} sentence vectors: all is well" in run(folder, "verify", "library").stdout
+    assert f"{stats['sentences']:,} sentence vectors: no problems found" in run(folder, "verify", "library").stdout
 
 
 def test_search_by_entity_and_aspect(folder):
@@ -79,7 +79,7 @@ def test_search_reports_the_interpretation_of_a_question(folder):
 def test_search_reports_a_query_without_known_words(folder):
     result = run(folder, "search", "library", "--entity", "...", "--mode", "cdv", code=1)
     assert "0 passages (cdv)" in result.stdout
-    notice = "Note: the discourse model knows no word of the entity '...' of the query, so that nothing was found"
+    notice = "Notice: the discourse model knows no word of the entity '...' of the query, so that nothing was found"
     assert notice in " ".join(result.stderr.split())
 
 
@@ -137,7 +137,7 @@ def test_scores_of_an_entity_or_an_aspect(folder, half, words):
     command = ("scores", "library", "gout.md", f"--{half}", words)
     printed = run(folder, *command).stdout
     highest = max(sentence[half] for sentence in json.loads(run(folder, *command, "--json").stdout)["sentences"])
-    assert f"█ is {highest:.2f}, no bar 0 or less" in printed
+    assert f"█ = {highest:.2f}; no bar = 0 or less" in printed
     assert re.findall(r"^(\S+) \[", printed, re.MULTILINE)[:2] == ["answer", f"{highest:.2f}"]
     assert "(entity" not in printed
     assert "both" not in printed
@@ -146,9 +146,9 @@ def test_scores_of_an_entity_or_an_aspect(folder, half, words):
 @pytest.mark.parametrize(
     ("aspect", "scores", "message"),
     [
-        ("", (-0.09, 0.0, -0.045), "no sentence of the document is about it"),
-        ("cause", (-0.09, -0.2, -0.145), "no sentence of the document is about both together"),
-        ("cause", (0.2, -0.4, -0.1), "no sentence of the document is about both together"),
+        ("", (-0.09, 0.0, -0.045), "no sentence in the document matches the query"),
+        ("cause", (-0.09, -0.2, -0.145), "no sentence in the document matches the query"),
+        ("cause", (0.2, -0.4, -0.1), "no sentence in the document matches the query"),
     ],
 )
 def test_scores_of_a_document_about_something_else(capsys, aspect, scores, message):
@@ -157,7 +157,7 @@ def test_scores_of_a_document_about_something_else(capsys, aspect, scores, messa
     printed = " ".join(capsys.readouterr().out.split())
     assert printed.endswith(message)
     assert ("no score is above 0" in printed) == (max(scores) <= 0)
-    assert ("█ is 0.20" in printed) == (max(scores) > 0)
+    assert ("█ = 0.20" in printed) == (max(scores) > 0)
     assert "█ is -" not in printed
     assert "answer" not in printed
 
@@ -175,7 +175,7 @@ def test_scores_as_json(folder):
 @pytest.mark.parametrize(("name", "begins"), [("gout.png", b"\x89PNG"), ("gout.svg", b"<?xml")])
 def test_scores_draws_a_plot(folder, tmp_path, name, begins):
     command = ("scores", "library", "gout.md", "--entity", "gout", "--aspect", "treatment", "--plot", tmp_path / name)
-    assert "drawn in " in run(folder, *command).stdout.replace("\n", "")
+    assert "Saved the plot to " in run(folder, *command).stdout.replace("\n", "")
     assert (tmp_path / name).read_bytes().startswith(begins)
 
 

@@ -49,7 +49,7 @@ def test_index_of_nothing_leaves_no_library(tmp_path):
         printed = run("index", "library", file, folder=tmp_path, code=1)
         assert printed.stdout == ""
         assert "a.txt" in printed.stderr
-        assert "Nothing was indexed.\n1 problem: the input named above could not be kept.\n" in printed.stderr
+        assert "Nothing was indexed.\n1 problem: capr skipped the input named above.\n" in printed.stderr
         assert [path.name for path in tmp_path.iterdir()] == ["a.txt"]
     (tmp_path / "b.txt").write_text("Aspirin.")
     run("index", "library", "b.txt", folder=tmp_path)
@@ -64,7 +64,7 @@ def test_index_cuts_documents_again_for_another_length(folder, tmp_path):
         "1 replaced (10 passages)" in run("index", "library", "note.txt", "--max-words", "50", folder=tmp_path).stdout
     )
     assert "1 unchanged" in run("index", "library", "note.txt", folder=tmp_path).stdout
-    assert "all is well" in run("verify", "library", folder=tmp_path).stdout
+    assert "no problems found" in run("verify", "library", folder=tmp_path).stdout
 
 
 def test_hits_are_exact_and_complete(folder):
@@ -133,8 +133,8 @@ def test_an_export_of_nothing_says_why(folder, tmp_path):
         printed = run("export", "library", "--filter", "patiant=p10", *output, folder=folder, code=1)
         assert "".join(printed.stdout.split()) == (f"0documentsin{output[1]}" if output else "")
         assert printed.stderr == (
-            "Note: no document passes the filters\n"
-            "Note: no document has patiant=p10; the library has no field 'patiant'. Did you mean patient? "
+            "Notice: no document matches the filters\n"
+            "Notice: no document has patiant=p10; the library has no field 'patiant'. Did you mean patient? "
             "capr stats LIBRARY lists the fields\n"
         )
     assert (tmp_path / "none.jsonl").read_bytes() == b""
@@ -142,7 +142,7 @@ def test_an_export_of_nothing_says_why(folder, tmp_path):
 
 def test_a_mistyped_patient_of_a_cohort_is_named(folder, tmp_path):
     cohort = ("--filter", "patient=p10", "--filter", "patient=P05")
-    note = "Note: no document has patient=P05; there are "
+    note = "Notice: no document has patient=P05; there are "
     commands = (
         ("export", "library", *cohort, "-o", tmp_path / "cohort.jsonl"),
         ("search", "library", "pain", *cohort, "--mode", "lexical"),
@@ -163,14 +163,16 @@ def test_filters_that_cannot_be_meant_are_errors(folder):
         for command in (("search", "library", "pain"), ("export", "library")):
             assert fix in run(*command, "--filter", f"date={date}", folder=folder, code=2).stderr
     printed = run("search", "library", "pain", "patient=p01", folder=folder)
-    assert "Note: patient=p01 is searched as words. Did you mean --filter patient=p01?\n" in printed.stderr
+    assert (
+        "Notice: capr searched for patient=p01 as plain words. Did you mean --filter patient=p01?\n" in printed.stderr
+    )
 
 
 def test_an_empty_library_exports_nothing(tmp_path):
     (tmp_path / "a.txt").write_text("Aspirin.")
     run("index", "library", "a.txt", folder=tmp_path)
     run("remove", "library", "a.txt", folder=tmp_path)
-    assert run("export", "library", folder=tmp_path, code=1).stderr == "Note: the library has no documents\n"
+    assert run("export", "library", folder=tmp_path, code=1).stderr == "Notice: the library has no documents\n"
 
 
 def test_remove_verify_stats_and_compact(tmp_path):
@@ -180,11 +182,14 @@ def test_remove_verify_stats_and_compact(tmp_path):
     run("index", "library", "notes", folder=tmp_path)
     assert "1 document removed" in run("remove", "library", "a.txt", folder=tmp_path).stdout
     assert "has no document 'a.txt'" in run("remove", "library", "a.txt", folder=tmp_path, code=1).stderr
-    assert "Fix: name ids" in run("remove", "library", folder=tmp_path, code=2).stderr
+    assert (
+        "no documents selected. Fix: give document ids or --filter."
+        in run("remove", "library", folder=tmp_path, code=2).stderr
+    )
     stats = json.loads(run("stats", "library", "--json", folder=tmp_path).stdout)
     assert (stats["documents"], stats["passages"], stats["encoder"]) == (2, 2, None)
     assert "documents" in run("stats", "library", folder=tmp_path).stdout
-    assert "all is well" in run("verify", "library", folder=tmp_path).stdout
+    assert "no problems found" in run("verify", "library", folder=tmp_path).stdout
     assert "MB freed" in run("compact", "library", folder=tmp_path).stdout
     assert json.loads(run("verify", "library", "--json", folder=tmp_path).stdout)["documents"] == 2
 
@@ -208,8 +213,8 @@ def test_a_changed_document_needs_replace(tmp_path):
         (("search", ".", "pain"), "is not a library"),
         (("index", "demo", "demo/notes"), "demo has other files and is not a library"),
         (("search", "library"), "there is no query"),
-        (("search", "library", "pain", "--entity", "x"), "there are a query and"),
-        (("remove", "library", "a", "--filter", "patient=p1"), "there are both ids and filters"),
+        (("search", "library", "pain", "--entity", "x"), "a query cannot be combined with"),
+        (("remove", "library", "a", "--filter", "patient=p1"), "document ids cannot be combined with filters"),
         (("search", "library", "pain", "--filter", "patient"), "does not name a field"),
         (("search", "library", "pain", "--filter", "patient=@none.txt"), "none.txt"),
         (("search", "library", "pain", "--mode", "dense"), "capr encode library"),

@@ -34,7 +34,7 @@ PLAN: 👩‍⚕️ Continue allopurinol 300 mg daily. <b>Recheck</b> uric acid.
 
 
 def run(*arguments):
-    """Run a command of capr with the models that ship, and return its output."""
+    """Run a command of capr with the built-in models, and return its output."""
     process = subprocess.run(
         [sys.executable, "-m", "capr", *map(str, arguments)], env=_environment(), capture_output=True, text=True
     )

@@ -110,7 +110,7 @@ def test_an_answer_is_marked_in_the_report(at):
     page.keyboard.press("Enter")
     card = page.locator(".answer-card.answer")
     expect(card.locator(".answer-text")).to_contain_text("1,000 mg")
-    expect(card.locator(".confidence")).to_contain_text(re.compile(r"\d+\s% sure"))
+    expect(card.locator(".confidence")).to_contain_text(re.compile(r"\d+% confidence"))
     mark = page.locator(".report .answer-mark.sure")
     expect(mark).to_contain_text("1,000 mg")
     expect(mark).to_be_in_viewport()

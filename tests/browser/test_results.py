@@ -42,7 +42,7 @@ def test_a_hit_shows_its_stages(at):
     page = at(PAIR)
     first = page.locator(".hit").first
     first.get_by_text("Why this rank").click()
-    for stage in ("Words", "Meaning", "Joined", "Read"):
+    for stage in ("Words", "Meaning", "Fusion", "Ranker"):
         expect(
             first.locator(".why").get_by_role("row").filter(has=page.get_by_role("rowheader", name=stage))
         ).to_contain_text("rank")

@@ -143,7 +143,7 @@ def test_the_page_and_the_export_have_the_maximum_of_hits(another, window):
     page.get_by_role("button", name="Show more").click()
     expect(page.locator(".hit")).to_have_count(15)
     expect(
-        page.get_by_text("These are the best 15 hits, the maximum of this server; an export has the same hits.")
+        page.get_by_text("These are the best 15 hits, this server's maximum. An export contains the same hits.")
     ).to_be_visible()
     expect(page.get_by_role("button", name="Show more")).to_have_count(0)
     with page.expect_download() as download_info:

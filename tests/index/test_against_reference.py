@@ -1,4 +1,4 @@
-"""The engine that ships finds the same as the reference engine, which scans everything, in any collection."""
+"""The built-in engine finds the same as the reference engine, which scans everything, in any collection."""
 
 import numpy as np
 import pytest

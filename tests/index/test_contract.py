@@ -1,4 +1,4 @@
-"""The contract of engines, for the engine that ships and for the reference engine in memory."""
+"""The contract of engines, for the built-in engine and for the reference engine in memory."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Which passages meet a filter, while other threads change the library."""
+"""Which passages match a filter, while other threads change the library."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor

@@ -159,14 +159,14 @@ def test_a_paragraph_without_an_answer_of_the_model_has_no_answer(server, reply)
         ("20 mg", "has no JSON object"),
         ('{"answer": "20 mg"', "has no JSON object"),
         ('{"dose": "20 mg"}', "has no JSON object"),
-        (None, "it says nothing"),
+        (None, "it is empty"),
     ],
 )
 def test_an_unusable_reply_is_refused_and_the_extractive_answer_stays(server, reply, reason):
     server.content = reply
     answers = ask(server, paragraphs=1)
     assert (answers.found, answers[0].text, len(answers[0].places)) == (True, "Lasix", 3)
-    assert answers.notices[1].startswith("a reply of tiny was refused: ")
+    assert answers.notices[1].startswith("capr rejected a reply from tiny: ")
     assert reason in answers.notices[1]
     assert answers.notices[1].endswith("The extractive reader answers instead.")
 

@@ -1,4 +1,4 @@
-"""Tests of the tagger: decoding, windows, TASTY's word features, and the model that ships."""
+"""Tests of the tagger: decoding, windows, TASTY's word features, and the built-in model."""
 
 import itertools
 import json

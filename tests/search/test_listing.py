@@ -106,7 +106,7 @@ def test_any_listing_can_be_printed(library, capsys):
     show(results, False, lambda listing, console: console.print(f"{len(listing)} cases of {listing.query}"))
     printed = capsys.readouterr()
     assert printed.out == "0 cases of zebra\n"
-    assert printed.err == f"Note: {results.notices[0]}\n"
+    assert printed.err == f"Notice: {results.notices[0]}\n"
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The models that ship: when a library uses them, how it remembers them, and how to do without them."""
+"""The built-in models: when a library uses them, how it remembers them, and how to do without them."""
 
 import json
 import re
@@ -37,7 +37,7 @@ class Longest:
 
 @pytest.fixture
 def weights(tmp_path, monkeypatch):
-    """Return a function that replaces the models that ship; a call with another name makes another release."""
+    """Return a function that replaces the built-in models; a call with another name makes another release."""
 
     def ship(*kinds, name="weights", seed=7):
         folder = tmp_path / name
@@ -143,7 +143,7 @@ def test_without_weights_hybrid_search_compares_only_words(opened, path):
     assert library.add(NOTES).encoded == 0
     results = library.search(QUERY)
     assert (results.mode, stages(results)) == ("lexical", {"lexical"})
-    assert "only words were compared" in results.notices[0]
+    assert "this search matched words only" in results.notices[0]
     with pytest.raises(CaprError, match=f"capr encode {re.escape(str(path))}"):
         library.search(QUERY, mode="dense")
 
@@ -247,7 +247,7 @@ def test_encoding_with_the_discourse_model_none_is_refused(weights, opened):
     weights("encoder")
     opened().add(NOTES)
     with pytest.raises(
-        CaprError, match=r'nothing to encode, since the discourse model is "none"\. Fix: leave that out'
+        CaprError, match=r'nothing to encode, since the discourse model is "none"\. Fix: omit --discourse none, or'
     ):
         opened().encode(discourse="none")
 
@@ -294,7 +294,9 @@ def test_dense_search_fails_if_another_process_changes_the_encoder(changing):
 def test_hybrid_search_compares_only_words_if_another_process_changes_the_encoder(changing):
     results = changing.search(QUERY)
     assert (results.mode, stages(results)) == ("lexical", {"lexical"})
-    assert "only words were compared, not meanings: the vectors of the library now come from" in results.notices[-1]
+    assert (
+        "this search matched words only, not meaning: the vectors of the library now come from" in results.notices[-1]
+    )
     assert (changing.search(QUERY).mode, changing.search(QUERY).notices) == ("hybrid", ())
 
 
@@ -303,7 +305,7 @@ def test_hybrid_search_compares_only_words_if_another_process_changes_the_encode
 
 @pytest.fixture
 def ranked(weights, opened):
-    """Add notes to a library, with an encoder and a ranker that ship; return the function that opens it."""
+    """Add notes to a library, with a built-in encoder and ranker; return the function that opens it."""
     weights("encoder", "ranker")
     opened().add(NOTES)
     return opened
@@ -342,7 +344,7 @@ def test_the_ranker_of_the_user_re_ranks_every_mode(ranked, tmp_path, mode):
 def test_none_means_no_ranker(ranked):
     library = ranked(ranker="none")
     assert "rerank" not in stages(library.search(QUERY))
-    with pytest.raises(CaprError, match=r"no ranker to re-rank with\. Fix: "):
+    with pytest.raises(CaprError, match=r"no ranker is available\. Fix: "):
         library.search(QUERY, rerank=True)
 
 

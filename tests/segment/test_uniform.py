@@ -31,7 +31,7 @@ def test_a_border_inside_an_answer_moves_to_its_end():
 
 
 def test_the_second_pass_catches_an_answer_that_a_moved_border_cuts():
-    # The second answer moves the border into the first answer.
+    # The second answer moves the boundary into the first answer.
     answers = [Span(6, 9), Span(3, 7)]
     assert uniform("x" * 12, 6, answers) == [Span(0, 9), Span(9, 12)]
 

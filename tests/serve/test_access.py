@@ -281,7 +281,7 @@ def test_token_commands(folder, tmp_path, run, state):
     assert '"state": "valid"' in listing
     assert "hash" not in listing
     assert "ward 3" in run("token", "list", folder).out
-    assert "is revoked" in run("token", "revoke", folder, record.id).out
+    assert f"Revoked token {record.id} (" in run("token", "revoke", folder, record.id).out
     assert TokenStore(state.tokens).find(token) is None
     assert "capr token list" in run("token", "revoke", folder, "nobody", code=2).err
     assert "no role" in run("token", "create", folder, "--name", "x", "--role", "king", code=2).err
@@ -296,11 +296,11 @@ def test_a_new_token_tells_how_many_documents_it_sees(folder, run, state):
     output = run("token", "create", folder, "--name", "x", "--filter", "foo=bar")
     assert output.out.startswith("capr_")
     assert "restricted to foo=bar; sees 0 documents" in output.err
-    assert "Note: no document has foo=bar; the library has no field 'foo'" in output.err
-    assert "Note: the token sees no document" in output.err
+    assert "Notice: no document has foo=bar; the library has no field 'foo'" in output.err
+    assert "Notice: the token sees no document" in output.err
     output = run("token", "create", folder, "--name", "x", "--filter", "foo=bar", "--json")
     assert json.loads(output.out)["documents"] == 0
-    assert "Note: the token sees no document" in output.err
+    assert "Notice: the token sees no document" in output.err
     assert "sees" not in run("token", "create", folder, "--name", "x").err
     count = len(TokenStore(state.tokens).all())
     assert "is not a date" in run("token", "create", folder, "--name", "x", "--filter", "date=03/24", code=2).err

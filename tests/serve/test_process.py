@@ -62,7 +62,7 @@ def test_the_command(folder):
     ]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
-        match = re.search(r"is served at http://127\.0\.0\.1:(\d+)/", process.stdout.readline())
+        match = re.search(r"Serving \S+ at http://127\.0\.0\.1:(\d+)/", process.stdout.readline())
         wait_until_ready(int(match[1]))
         assert search(int(match[1]))[0] == 200
     finally:
@@ -76,7 +76,7 @@ def test_the_command_that_requires_a_token(folder):
     command = [sys.executable, "-m", "capr", "serve", str(folder), *options]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
-        match = re.search(r"is served at http://127\.0\.0\.1:(\d+)/", process.stdout.readline())
+        match = re.search(r"Serving \S+ at http://127\.0\.0\.1:(\d+)/", process.stdout.readline())
         wait_until_ready(int(match[1]))
         status, _, content = search(int(match[1]))
         assert status == 401

@@ -170,7 +170,7 @@ def test_commands_and_server_have_the_same_state(folder, tmp_path, run, serve):
         assert serve(token, **settings).documents_of("lasix")
         assert "anna" in run("token", "list", folder, *options)[1]
         assert "POST /api/search" in run("audit", folder, *options)[1]
-        assert "is revoked" in run("token", "revoke", folder, "anna", *options)[1]
+        assert "Revoked token " in run("token", "revoke", folder, "anna", *options)[1]
     assert (tmp_path / "elsewhere" / "state" / "tokens.json").is_file()
 
 

@@ -1,4 +1,4 @@
-"""A real training run: the shipped encoder learns from the sample corpus on a CPU."""
+"""A real training run: the built-in encoder learns from the sample corpus on a CPU."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""Measure the gain of a discourse model over words and vectors: R@1, R@5 and R@10 on the questions that ship.
+"""Measure the gain of a discourse model over words and vectors: R@1, R@5 and R@10 on the sample questions.
 
 python tools/cdv/first_stage.py CDV
 

@@ -5,7 +5,7 @@ python tools/cdv/train.py PREPARED OUT MODEL… [--dev] [--encoder FOLDER] [--ep
 PREPARED is the output of prepare.py. Each model goes to OUT/MODEL, its measures to OUT/MODEL/measured.json, and its
 rankings to OUT/MODEL/TEST.run, which `capr evaluate --model TEST.run` reads. With --dev, training excludes the tenth of
 the articles that serves to choose models, and the script ranks the two development tests instead of the two tests.
---encoder names a folder from `capr train bi`, such as the one that ships: the sentence encoder of `encoder`,
+--encoder names a folder from `capr train bi`, such as the built-in one: the sentence encoder of `encoder`,
 `encoder-space` and `tuned`. With --weights-only, the script ranks nothing. It skips finished models, and resumes an
 interrupted run. Besides capr itself, it needs torch, onnx and onnxruntime, and with --encoder transformers.
 """

@@ -1,4 +1,4 @@
-"""Fit the weights that join a reader with the ranker that ships, and measure the gain on development data.
+"""Fit the weights that join a reader with the built-in ranker, and measure the gain on development data.
 
 python tools/reader/join.py REPORTS READER
 

@@ -1,4 +1,4 @@
-"""Measure readers in 32 bits on a GPU: over lengths of paragraphs, or compared with the 8 bits that ship.
+"""Measure readers in 32 bits on a GPU: over lengths of paragraphs, or compared with the 8 bits of built-in models.
 
 python tools/reader/measure.py lengths FILE OUT READER…
 python tools/reader/measure.py bits FILE… OUT READER

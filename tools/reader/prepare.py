@@ -17,9 +17,9 @@ Training data, as NAME.json.gz:
   rest of the text fills. Training begins with this file.
 
 Development data, as dev-NAME.json.gz: written, squad, covid, clinical (by templates), clauses (from clauses), visits,
-and samples, the questions that ship about every other patient and article.
+and samples, the sample questions about every other patient and article.
 
-Test data, as test-NAME.json; test-samples is the other half of the questions that ship.
+Test data, as test-NAME.json; test-samples is the other half of the sample questions.
 
 Documents that `is_test` selects are test documents, as everywhere in capr. A tenth of the others are development
 documents. The training data contain no paragraph of a test, in any document.

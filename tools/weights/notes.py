@@ -1,4 +1,4 @@
-"""Read the clinical notes that models may ship with: ACI-Bench, MTS-Dialog, and case reports under CC BY."""
+"""Read the clinical notes that built-in models may learn from: ACI-Bench, MTS-Dialog, and case reports under CC BY."""
 
 import csv
 import json

@@ -1,13 +1,13 @@
-"""Make the training data of the models that ship and of the experiments in docs/results.md.
+"""Make the training data of the built-in models and of the experiments in docs/results.md.
 
 python tools/weights/pairs.py ../shared/data OUT
 
 The script writes these files into OUT:
 
-- NAME.pairs.gz: wikipedia, medquad, notes, questions, cases, written, squad and keywords, for the models that ship;
+- NAME.pairs.gz: wikipedia, medquad, notes, questions, cases, written, squad and keywords, for the built-in models;
   mtsamples, for experiments.
 - NAME.task.gz: the tasks that train.py measures. These are the tests; `wording` (MedQuAD without its test); `samples`
-  (half of the questions that ship); `written-dev` and `written-test` (each question with the passages of its note); and
+  (half of the sample questions); `written-dev` and `written-test` (each question with the passages of its note); and
   `keywords-dev` (keyword queries over the same notes).
 
 The training data contain nothing of a test: no document about an entity of MedQuAD's test under any of its names, no

@@ -1,10 +1,10 @@
-"""Train the models that ship and those of docs/results.md on one GPU, and rank the tests with each.
+"""Train the built-in models and those of docs/results.md on one GPU, and rank the tests with each.
 
 python tools/weights/train.py PAIRS BASES OUT MODEL…
 
 PAIRS is the output of pairs.py. BASES is a folder with the Hugging Face checkpoints bge-small-en-v1.5 and
-ms-marco-MiniLM-L-12-v2, and with the encoder and the reader of capr 0.1 as encoder-0.1 and reader-0.1, which the models
-that ship start from. Each model goes to OUT/MODEL, its rankings to OUT/rankings, which runs.py reads. Models that
+ms-marco-MiniLM-L-12-v2, and with the encoder and the reader of capr 0.1 as encoder-0.1 and reader-0.1, from which the
+built-in models start. Each model goes to OUT/MODEL, its rankings to OUT/rankings, which runs.py reads. Models that
 another model starts from or learns from come first. The script skips finished models, and resumes an interrupted run
 from its last checkpoint.
 """

@@ -186,7 +186,7 @@ def _names_section(section: Section, span: Span) -> bool:
 
 @lru_cache(maxsize=4)
 def annotator(with_tagger: bool = True, vocabulary: Vocabulary | None = None) -> Annotator:
-    """Return an annotator with the tagger that ships with capr, or without a tagger; loaded once."""
+    """Return an annotator with the built-in tagger, or without a tagger; loaded once."""
     if not with_tagger:
         return Annotator(vocabulary or Vocabulary.load(), None)
     from capr.runtime.tagger import shipped  # the import is slow
@@ -200,7 +200,7 @@ def annotate(document: Document | str, tagger: bool = True, vocabulary: Vocabula
     Args:
         document: a document of `capr.read`, or a text.
         tagger: also find entities that are not in the vocabulary. Annotation is many times faster without the tagger.
-        vocabulary: a vocabulary with names of your own (`Vocabulary.load("terms.csv")`). Default: the shipped one.
+        vocabulary: a vocabulary with your own names (`Vocabulary.load("terms.csv")`). Default: the built-in one.
 
     Example:
         >>> document = Document("n1", "Denies chest pain. Father had a heart attack. Takes Lasix.")

@@ -1,6 +1,6 @@
 """The vocabulary: diseases, symptoms and drugs with all their names.
 
-The table vocabulary.tsv.gz ships with capr (docs/reference/vocabulary.md lists its sources and licences). Users add
+The table vocabulary.tsv.gz is built in (docs/reference/vocabulary.md lists its sources and licences). Users add
 their own tables.
 """
 
@@ -31,7 +31,7 @@ class Vocabulary:
     """
 
     def __init__(self, rows: Iterable[str] = (), added: Iterable[Concept] = ()) -> None:
-        """Use `load` instead. Rows are lines of the shipped table, which are parsed on first use."""
+        """Use `load` instead. Rows are lines of the built-in table, which are parsed on first use."""
         self._rows: list[str | Concept] = []
         self.by_key: dict[str, int] = {}  # key of a name to the number of its concept
         for number, row in enumerate(rows):
@@ -46,7 +46,7 @@ class Vocabulary:
 
     @classmethod
     def load(cls, *tables: str | Path) -> Vocabulary:
-        """Load the vocabulary that ships with capr and your own CSV tables, which take precedence.
+        """Load the built-in vocabulary and your own CSV tables, which take precedence.
 
         The first line of a table names its columns: code and name, and optionally synonyms (separated by |), kind and
         codes.

@@ -28,7 +28,7 @@ MARGIN = 250  # characters of the sentence to show before and after the answer
 MAX_LENGTH = 300  # characters of an answer to show
 MAX_PLACES = 5  # other places to show
 MIN_CONFIDENCE = 0.1  # of answers below the threshold; less confident answers are almost never right
-NONE_PASSES = "No document passes the filters, so there was nothing to read."
+NONE_PASSES = "No document matches the filters, so there was nothing to read."
 LABELS = {"family": "family history"}  # the labels of contexts that differ from their names
 
 
@@ -113,13 +113,13 @@ def _model(folder: str | None, url: str, name: str, threshold: float | None) -> 
     """Return the reader of answers; with a URL, a generative reader that falls back to it."""
     if bool(url) != bool(name):
         missing, present = ("--generative", "--generative-model") if name else ("--generative-model", "--generative")
-        raise CaprError(f"there is a {present}, but no {missing}. Fix: write both, or neither.")
+        raise CaprError(f"{present} needs {missing}. Fix: give both, or neither.")
     reader = answer_reader(folder)
     return GenerativeReader(reader, url, name, threshold=threshold) if url else reader
 
 
 def _pass_filters(library: Library, conditions: list[str], document: str | None) -> bool:
-    """Return whether the document, or any, passes the filters."""
+    """Return whether the document, or any, matches the filters."""
     ids = library.index.ids(library.resources.filters(conditions))
     return document in ids if document is not None else bool(ids)
 
@@ -144,7 +144,7 @@ def _show(answers: Answers, console: Console, nothing: str = "") -> None:
     if not answers.paragraphs:
         return
     documents = inputs.quantity(answers.documents, "document")
-    summary = f"{inputs.quantity(answers.paragraphs, 'passage')} of {documents} read by {answers.reader}"
+    summary = f"{answers.reader} read {inputs.quantity(answers.paragraphs, 'passage')} from {documents}"
     console.print(inputs.printable(summary), style="dim", soft_wrap=True)
 
 
@@ -179,10 +179,10 @@ def _label(flag: str) -> str:
 
 
 def _percent(share: float) -> str:
-    """Format a share: `92 %`. Only 1 becomes 100 %, and only 0 becomes 0 %."""
+    """Format a share: `92%`. Only 1 becomes 100%, and only 0 becomes 0%."""
     if 0 < share < 0.01:
-        return "< 1 %"
-    return "> 99 %" if 0.99 < share < 1 else f"{share:.0%}".replace("%", " %")
+        return "<1%"
+    return ">99%" if 0.99 < share < 1 else f"{share:.0%}"
 
 
 def _place(item: Answer | Place) -> str:

@@ -26,10 +26,13 @@ def command(
         str, typer.Option("--document", metavar="ID", help="Only entries that returned or changed this document.")
     ] = "",
     state: Annotated[
-        str, typer.Option("--state", metavar="FOLDER", help="The state of the server, as for capr serve.")
+        str, typer.Option("--state", metavar="FOLDER", help="The server's state folder, as for capr serve.")
     ] = "",
     audit: Annotated[
-        Path | None, typer.Option("--audit", metavar="FOLDER", help="The audit trail. Default: audit in the state.")
+        Path | None,
+        typer.Option(
+            "--audit", metavar="FOLDER", help="The audit trail. Default: the audit folder inside the state folder."
+        ),
     ] = None,
     as_json: inputs.Json = False,
 ) -> None:

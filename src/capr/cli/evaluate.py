@@ -259,7 +259,7 @@ def _report(rank: Callable[[str, Progress, OnTask], tuple[Task, Run]], options: 
         if results:  # later models have the same task
             return
         for notice in task.notices:
-            inputs.terminal(stderr=True).print(f"Note: {inputs.printable(notice)}")
+            inputs.terminal(stderr=True).print(f"Notice: {inputs.printable(notice)}")
         if outputs.against:
             other_run = measures.read_run(outputs.against, task)
 
@@ -299,7 +299,7 @@ def _print_table(task: Task, reports: list[Evaluation]) -> None:
         table.add_row(report.model, *(f"{100 * value:.2f}" for value in report.measures.values()))
         if len(reports) == 1:
             bounds = [report.interval(name) for name in report.per_query]
-            table.add_row("95 %", *(f"±{50 * (bound.high - bound.low):.1f}" for bound in bounds))
+            table.add_row("95%", *(f"±{50 * (bound.high - bound.low):.1f}" for bound in bounds))
     console = inputs.terminal()
     query_count = f"{inputs.quantity(len(task.queries), 'query').replace('querys', 'queries')} ({reports[0].queries})"
     console.print(f"{task.name}: {query_count}, {inputs.quantity(len(task.passages), 'passage')}, in %")

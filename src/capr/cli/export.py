@@ -47,7 +47,7 @@ def command(
     if output != "-":
         inputs.terminal().print(f"{inputs.quantity(count, 'document')} in {output}")
     for notice in notices:
-        inputs.terminal(stderr=True).print(f"Note: {inputs.printable(notice)}")
+        inputs.terminal(stderr=True).print(f"Notice: {inputs.printable(notice)}")
     if not count:
         raise typer.Exit(1)
 
@@ -59,7 +59,7 @@ def _notices(library: Library, filter: list[str] | None, count: int) -> list[str
     filters = library.resources.filters(filter)
     if count:
         return list(values_of_none(filters, library.index))
-    return ["no document passes the filters", *passed_by_none(filters, library.index)]
+    return ["no document matches the filters", *passed_by_none(filters, library.index)]
 
 
 def _write(target: Path, lines: Iterable[str]) -> None:

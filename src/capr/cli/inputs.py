@@ -75,7 +75,7 @@ Filter = Annotated[
 ]
 VocabularyTables = Annotated[
     list[Path] | None,
-    typer.Option("--vocabulary", metavar="CSV", help="Add names of your own: code, name, synonyms."),
+    typer.Option("--vocabulary", metavar="CSV", help="Add your own names: code, name, synonyms."),
 ]
 Cues = Annotated[
     bool,
@@ -144,7 +144,7 @@ class Documents:
             strict: whether to stop at the first problem.
             replace: whether a later document replaces an earlier one with the same id.
             speed: the bytes that the command processes per second; a smaller input has no progress bar.
-            verb: a participle for what the command does with documents, for messages.
+            verb: what the command did with the documents, in the past tense, for messages.
         """
         self._verb = verb
         self._speed = speed
@@ -166,7 +166,7 @@ class Documents:
             return
         columns = (
             BarColumn(),
-            TextColumn("{task.percentage:3.0f} %  {task.fields[count]:,} documents{task.fields[rate]} "),
+            TextColumn("{task.percentage:3.0f}%  {task.fields[count]:,} documents{task.fields[rate]} "),
             TimeRemainingColumn(),
         )
         with Progress(*columns, console=self.console, transient=True) as progress:
@@ -187,8 +187,8 @@ class Documents:
         if errors > SHOWN_PROBLEMS:
             self.console.print(f"... and {errors - SHOWN_PROBLEMS:,} more problems.")
         if errors:
-            rest = "; the rest was" if self.reading.documents else ""
-            self.console.print(f"{quantity(errors, 'problem')}: the input named above could not be {self._verb}{rest}.")
+            rest = f" and {self._verb} the rest" if self.reading.documents else ""
+            self.console.print(f"{quantity(errors, 'problem')}: capr skipped the input named above{rest}.")
             raise typer.Exit(1)
 
     def report(self, problem: Problem) -> None:

@@ -36,7 +36,7 @@ def command(
     ] = CLAUSES,
     vocabulary: inputs.VocabularyTables = None,
 ) -> None:
-    """Make questions about notes from the notes, with the exact words that answer them.
+    """Generate questions from notes, each with the exact words that answer it.
 
     The questions ask for doses, reasons, results, dates, allergies, relatives and more, where the note states the
     answer, and for facts that the note does not have. Use the file to train and measure readers.

@@ -19,7 +19,7 @@ def command(
     ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Documents to remove.")] = None,
     filter: inputs.Filter = None,
 ) -> None:
-    """Remove documents by their ids, or all documents that pass the filters.
+    """Remove documents by their ids, or all documents that match the filters.
 
     A removed document is no longer found; `capr compact` frees its space. For many ids, write --filter document=@FILE
     with one id on each line. The exit code is 1 if there is no such document.
@@ -27,7 +27,7 @@ def command(
     Example: capr remove library --filter patient=p10
     """
     if not ids and not filter:
-        raise CaprError("no document is named. Fix: name ids, or documents with --filter.")
+        raise CaprError("no documents selected. Fix: give document ids or --filter.")
     document_ids = [clean(id) for id in ids or ()]
     with Library(library) as opened:
         existing = opened.index.digests(document_ids)

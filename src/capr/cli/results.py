@@ -24,7 +24,7 @@ def show(results: Results, as_json: bool, show_text: Callable[[Results, Console]
     show_text(results, inputs.terminal())
     stderr = inputs.terminal(stderr=True)
     for notice in results.notices:
-        stderr.print(f"Note: {inputs.printable(notice)}")
+        stderr.print(f"Notice: {inputs.printable(notice)}")
 
 
 def place(document: str, span: Span, headings: Sequence[str]) -> str:

@@ -31,10 +31,10 @@ def command(
             _copy(path, folder / part / path.name)
     notes = len(list((samples.folder() / "notes").glob("*.txt")))
     articles = len(list((samples.folder() / "articles").glob("*.md")))
-    print(f"{notes} notes and {articles} articles are in {folder}/")
+    print(f"Wrote {notes} notes and {articles} articles to {folder}/")
     if questions is not None:
         _copy(samples.folder() / "questions.jsonl", questions)
-        print(f"{len(samples.questions())} questions are in {questions}")
+        print(f"Wrote {len(samples.questions())} questions to {questions}")
 
 
 def _copy(source: Path, target: Path) -> None:

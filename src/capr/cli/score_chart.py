@@ -39,10 +39,10 @@ def lines(curve: Curve, width: int) -> Iterator[str]:
         names = [" ".join(heading.split(" | ")[-1].split()) for _, heading in starts]
         legend = ", ".join(f"{number} {name}".replace(" ", "\xa0") for number, name in enumerate(names, 1))
         yield from _wrap(legend, width)
-    column_content = "one sentence" if columns >= len(curve) else f"the best of {len(curve) / columns:.1f} sentences"
-    column_name = f"{sentence_width} columns" if sentence_width > 1 else "a column"
-    scale = f"█ is {highest:.2f}, no bar 0 or less" if highest >= MIN_SCORE else "no score is above 0"
-    yield from _wrap(f"{column_name}: {column_content}; {scale}", width)
+    column_content = "1 sentence" if columns >= len(curve) else f"the best of {len(curve) / columns:.1f} sentences"
+    column_name = f"{sentence_width} columns" if sentence_width > 1 else "1 column"
+    scale = f"█ = {highest:.2f}; no bar = 0 or less" if highest >= MIN_SCORE else "no score is above 0"
+    yield from _wrap(f"{column_name} = {column_content}; {scale}", width)
 
 
 def resample(values: Sequence[float], columns: int) -> list[float]:

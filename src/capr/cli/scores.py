@@ -53,7 +53,7 @@ def command(
         return
     _show(curve)
     if plot is not None:
-        inputs.terminal().print(f"drawn in {plot}")
+        inputs.terminal().print(f"Saved the plot to {plot}")
 
 
 def _show(curve: Curve) -> None:
@@ -74,7 +74,7 @@ def _show(curve: Curve) -> None:
 
     *halves, rank_score = score_chart.score_names(curve)  # the last score ranks the sentences
     if max(getattr(sentence, rank_score) for sentence in curve) < score_chart.MIN_SCORE:
-        console.print(f"no sentence of the document is about {'both together' if halves else 'it'}")
+        console.print("no sentence in the document matches the query")
         return
     console.print(f"answer {inputs.format_span(curve.answer)}")
     quote(curve.answer, ANSWER_LINES)

@@ -49,7 +49,7 @@ def command(
         typer.Option("--without", help="Only hits that mention the entity without this context. May be repeated."),
     ] = None,
     mode: Annotated[
-        Mode, typer.Option("--mode", help="Compare words, vectors, both, or the vectors of sentences.")
+        Mode, typer.Option("--mode", help="Rank by words, passage vectors, both, or sentence vectors.")
     ] = Mode.hybrid,
     fusion: inputs.Fused = inputs.Fusion.scores,
     group: Annotated[Group | None, typer.Option("--group", help="Return one hit for each document or patient.")] = None,
@@ -73,7 +73,7 @@ def command(
     """
     text = " ".join(query or ()).strip()
     if text and (entity or aspect):
-        raise CaprError("there are a query and an --entity or --aspect. Fix: write one or the other.")
+        raise CaprError("a query cannot be combined with --entity or --aspect. Fix: use one or the other.")
     if not (text or entity or aspect):
         raise CaprError("there is no query. Fix: write one, or --entity and --aspect.")
     structured_query = Query(text) if text else Query(entity=entity, aspect=aspect)

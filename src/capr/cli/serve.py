@@ -46,7 +46,10 @@ def command(
         str, typer.Option("--deidentify", metavar="NAME", help="Hide names: rules, or your own module:name.")
     ] = "",
     audit: Annotated[
-        str, typer.Option("--audit", metavar="FOLDER", help="The audit trail. Default: audit in the state.")
+        str,
+        typer.Option(
+            "--audit", metavar="FOLDER", help="The audit trail. Default: the audit folder inside the state folder."
+        ),
     ] = "",
     audit_queries: Annotated[
         str, typer.Option("--audit-queries", metavar="HOW", help="keep or hash the text of queries in the audit trail.")
@@ -96,7 +99,7 @@ def command(
         raise CaprError(f"serving needs {error.name}, which is not installed. Fix: {fix}.") from error
     is_folder = scheme_of(library) == FOLDER
     if is_folder and not Path(library).is_dir():
-        raise CaprError(f"there is no library {library}. Fix: make one with capr index {library} FILE...")
+        raise CaprError(f"there is no library {library}. Fix: create it with capr index {library} FILE...")
     settings = Settings(
         library=_absolute(library) if is_folder else library,
         host=host,
@@ -123,7 +126,7 @@ def command(
         require_token=require_token,
         state=_absolute(state),
     )
-    code = serve(settings, lambda address: print(f"{library} is served at {address}", flush=True))
+    code = serve(settings, lambda address: print(f"Serving {library} at {address}", flush=True))
     if code:
         raise typer.Exit(code)
 

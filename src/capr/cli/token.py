@@ -19,7 +19,7 @@ from capr.serve.state import open_state
 from capr.serve.tokens import ROLES, Restrictions, Token, TokenStore
 
 DAY = len("2024-03-18")
-State = Annotated[str, typer.Option("--state", metavar="FOLDER", help="The state of the server, as for capr serve.")]
+State = Annotated[str, typer.Option("--state", metavar="FOLDER", help="The server's state folder, as for capr serve.")]
 
 
 def create(
@@ -41,7 +41,7 @@ def create(
     """Create a token, and print it once: the server keeps only its hash.
 
     As soon as the first token exists, the server rejects requests without a token. A token with filters gives access
-    to the documents that pass the filters, as if the library had no others.
+    to the documents that match the filters, as if the library had no others.
 
     Example: capr token create library --name "ward 3" --filter patient=p01 --days 90
     """
@@ -61,7 +61,7 @@ def create(
         print(secret)
         console.print(_summary(created, count))
     for notice in notices:
-        console.print(f"Note: {inputs.printable(notice)}")
+        console.print(f"Notice: {inputs.printable(notice)}")
 
 
 def _summary(token: Token, documents: int | None) -> str:
@@ -73,7 +73,7 @@ def _summary(token: Token, documents: int | None) -> str:
 
 
 def _visible_documents(library: str, restrictions: Restrictions) -> tuple[int | None, Sequence[str]]:
-    """Return the number of documents that meet restrictions, with notices about filters; None without a library."""
+    """Return the number of documents that match restrictions, with notices about filters; None without a library."""
     if not is_library(library):
         return None, ()
     with Library(library) as opened:
@@ -131,7 +131,7 @@ def revoke(
         raise CaprError(f"there is no token {', '.join(unknown)}. Fix: capr token list {library} shows all.")
     for name in tokens:
         for token in registered.revoke(name):
-            print(f"{token.id} of {inputs.printable(token.name)} is revoked")
+            print(f"Revoked token {token.id} ({inputs.printable(token.name)})")
 
 
 def _public_fields(token: Token) -> dict[str, object]:

@@ -30,7 +30,7 @@ def command(
         for problem in check.problems:
             console.print(problem, soft_wrap=True)
         for notice in check.notices:
-            console.print(f"Note: {notice}", soft_wrap=True)
+            console.print(f"Notice: {notice}", soft_wrap=True)
         for name in check.repaired:
             dropped = f"damaged {name} were dropped; capr encode makes new ones"
             console.print(dropped if name.startswith("vectors of") else f"{name} was rebuilt")
@@ -38,7 +38,7 @@ def command(
         counts = ", ".join(inputs.quantity(getattr(check, name), name.removesuffix("s")) for name in names)
         if check.sentence_vectors:
             counts += f", {inputs.quantity(check.sentence_vectors, 'sentence vector')}"
-        result = inputs.quantity(len(check.problems), "problem") if check.problems else "all is well"
+        result = inputs.quantity(len(check.problems), "problem") if check.problems else "no problems found"
         console.print(f"{counts}: {result}", soft_wrap=True)
     if check.problems:
         raise typer.Exit(1)

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 from capr.documents.dates import OtherDates
 from capr.documents.format import Format, Records
-from capr.documents.near_names import near_name_notices
 from capr.documents.problem import Problem
 from capr.documents.records import FieldNames, document_from, field_names, missing_field
+from capr.documents.similar_names import near_name_notices
 from capr.documents.source import Source
 
 MAX_FIELD = 64 << 20  # characters; without a limit, an open quote would swallow the rest of the file

@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from capr.documents import delimited
 from capr.documents.dates import OtherDates, iso_date
-from capr.documents.near_names import near_name, near_name_notices
 from capr.documents.problem import CaprError, Notice, Problem
 from capr.documents.records import field_names
+from capr.documents.similar_names import near_name, near_name_notices
 from capr.documents.source import Source
 
 SIDECAR = ("metadata.csv", "metadata.tsv")

@@ -29,7 +29,7 @@ SAMPLES = 10_000
 
 
 class Interval(NamedTuple):
-    """The 95 % confidence interval of a mean."""
+    """The 95% confidence interval of a mean."""
 
     low: float
     high: float

@@ -77,7 +77,7 @@ def plot_reliability(path: Path, measured: Sequence[Measured]) -> None:
                 fontsize=7,
                 color="gray",
             )
-        title = f"{result.reader}, {result.cut}: expected calibration error {100 * result.measures['ECE']:.1f} %"
+        title = f"{result.reader}, {result.cut}: expected calibration error {100 * result.measures['ECE']:.1f}%"
         axis.set(xlim=(0, 1), ylim=(0, 1), xlabel="confidence", ylabel="share that is right", title=title)
         axis.title.set_fontsize(9)
         axis.legend(frameon=False, fontsize=8, loc="upper left")

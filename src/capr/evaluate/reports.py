@@ -150,7 +150,7 @@ def measure(
 ) -> Measured:
     """Measure a reader on every question of every report.
 
-    As in the paper, paragraphs are cut with knowledge of the answers, so that no border cuts an answer in two.
+    As in the paper, paragraphs are cut with knowledge of the answers, so that no boundary splits an answer.
 
     Args:
         reader: the reader to measure.

@@ -1,4 +1,4 @@
-"""A part of an index: the documents that meet filters. All other documents are invisible."""
+"""A part of an index: the documents that match filters. All other documents are invisible."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def about_passages(filters: Filters) -> bool:
 
 
 class FilteredIndex:
-    """The documents of an index that meet the filters; all other documents are invisible. See `Index`.
+    """The documents of an index that match the filters; all other documents are invisible. See `Index`.
 
     An excluded document and one that does not exist take the same path through the code, and the same time. Lexical
     search still computes the weights of words from the whole index.

@@ -1,4 +1,4 @@
-"""Filters: conditions on documents and passages that every search result meets."""
+"""Filters: conditions on documents and passages that every search result matches."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """Conditions on documents and passages; a result meets all of them.
+    """Conditions on documents and passages; a result matches all of them.
 
     Attributes:
         conditions: conditions on fields.

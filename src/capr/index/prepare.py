@@ -19,7 +19,7 @@ from capr.segment.aspects import aspect_of
 from capr.text.digest import content
 from capr.text.words import WORD
 
-MIN_WORDS = 3  # words that a passage needs beside its heading before an encoder reads it under the title
+MIN_WORDS = 3  # words that a passage needs besides its heading before an encoder reads it under the title
 
 
 def prepare(
@@ -48,7 +48,7 @@ def prepare(
 def wording(title: str, entry: PassageEntry) -> str:
     """Return the text of a passage for an encoder, under the title and, unless the passage begins with it, the heading.
 
-    A passage with hardly any words beside its heading ("Social History: ___") gets no title, because searches would
+    A passage with hardly any words besides its heading ("Social History: ___") gets no title, because searches would
     find it by the title alone.
     """
     span = entry.passage.heading_span

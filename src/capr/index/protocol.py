@@ -85,7 +85,7 @@ class Index(Protocol):
     # --- search ---
 
     def lexical(self, clauses: Sequence[Clause], k: int, filters: Filters) -> Sequence[PassageMatch]:
-        """Return the k passages that meet the filters and match best by BM25, best first, then by `order`."""
+        """Return the k best passages by BM25 that match the filters, best first, then by `order`."""
 
     def dense(
         self,
@@ -97,7 +97,7 @@ class Index(Protocol):
     ) -> Sequence[PassageMatch]:
         """Return the k passages with the largest dot product in a space, best first, then by `order`.
 
-        The passages meet the filters and the clauses with `must` and `not`. In a space that combines parts, the score
+        The passages match the filters and the clauses with `must` and `not`. In a space that combines parts, the score
         of a passage is the `Space.combined` of the scores of its parts; a passage without parts never matches. In a
         packed space, nothing matches.
 
@@ -106,7 +106,7 @@ class Index(Protocol):
         """
 
     def rarity(self, words: Sequence[str], filters: Filters = EVERYTHING) -> Sequence[float]:
-        """Return the inverse document frequency of each word among the passages that meet the filters.
+        """Return the inverse document frequency of each word among the passages that match the filters.
 
         It is 0 for a word that none of them contains.
         """
@@ -123,12 +123,12 @@ class Index(Protocol):
         """Return a document exactly as it was added."""
 
     def documents(self, filters: Filters = EVERYTHING) -> Iterator[Document]:
-        """Yield all documents that meet the filters, in the order in which they were added."""
+        """Yield all documents that match the filters, in the order in which they were added."""
 
     def ids(self, filters: Filters) -> Sequence[str]:
-        """Return the ids of documents that meet the filters.
+        """Return the ids of documents that match the filters.
 
-        If the filters are about passages, a document needs a passage that meets them.
+        If the filters are about passages, a document needs a passage that matches them.
         """
 
     def patients_of(self, ids: Sequence[str]) -> Mapping[str, str]:
@@ -182,21 +182,21 @@ class Index(Protocol):
     def values(self, name: str, limit: int, filters: Filters = EVERYTHING) -> Sequence[tuple[str, int]]:
         """Return the most frequent values of a field, each with the number of documents that have it.
 
-        It counts the documents that meet the filters. For a field of passages, such as the aspect, it counts the
-        documents with a passage that meets the filters and has the value.
+        It counts the documents that match the filters. For a field of passages, such as the aspect, it counts the
+        documents with a passage that matches the filters and has the value.
         """
 
     def spelled(self, name: str, values: Sequence[str], filters: Filters = EVERYTHING) -> Mapping[str, str]:
-        """Return the spelling of each value of a field in the first document that meets the filters.
+        """Return the spelling of each value of a field in the first document that matches the filters.
 
         Values are compared without case.
         """
 
     def patients(self, filters: Filters = EVERYTHING) -> Sequence[Patient]:
-        """Return the patients of all documents that meet the filters, sorted by name."""
+        """Return the patients of all documents that match the filters, sorted by name."""
 
     def mentioned(self, filters: Filters = EVERYTHING) -> Set[str]:
-        """Return the codes of all concepts mentioned in passages that meet the filters."""
+        """Return the codes of all concepts mentioned in passages that match the filters."""
 
     def notices(self, space: Space = PASSAGES, filters: Filters = EVERYTHING) -> Sequence[str]:
         """Return notices for a search in a space, for example about passages without vectors."""
@@ -211,7 +211,7 @@ class Index(Protocol):
         """
 
     def stats(self, filters: Filters = EVERYTHING) -> Stats:
-        """Return counts of the documents that meet the filters. `Stats.disk` is empty if there are filters."""
+        """Return counts of the documents that match the filters. `Stats.disk` is empty if there are filters."""
 
     def close(self) -> None:
         """Release files and connections."""

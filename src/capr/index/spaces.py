@@ -18,7 +18,7 @@ class Space:
 
     Attributes:
         name: the name of the space in the index; lower-case letters, digits and underscores.
-        model: the name of its model in options and in folders of shipped weights.
+        model: the name of its model in options and in folders of built-in weights.
         missing: the message about passages without vectors, with `{}` for their number and for the library.
         combined: the function that combines the scores of a passage's parts: `mean` or `maxsim`. Empty if a passage
             has one vector and no parts.

@@ -69,8 +69,8 @@ def weights_of(base: str, *shipping: str) -> str:
     """Return the folder or name of the weights of a base. A model that capr trained has them in `torch`.
 
     Args:
-        base: a folder, a name on the Hugging Face Hub, or the name of a shipped model.
-        shipping: the names of the shipped models that can be a base.
+        base: a folder, a name on the Hugging Face Hub, or the name of a built-in model.
+        shipping: the names of the built-in models that can be a base.
 
     Raises:
         CaprError: there is no such folder, and the base is no name on the hub; or the folder has no weights for further

@@ -88,7 +88,7 @@ TUNING_RATE, TUNED = 2e-5, 4  # the second stage: learning rate, and documents p
 
 @dataclass(frozen=True, kw_only=True)
 class DiscourseFamily(Family):
-    """Train a discourse model (CDV) from documents: it encodes each sentence in the light of the whole document.
+    """Train a discourse model (CDV) from documents: it encodes each sentence in the context of the whole document.
 
     Entities are titles, links and mentions, aspects are headings, as in capr train bi. A twentieth of the documents is
     for validation. After an interruption, repeat the command with --resume. Needs the extra `train`.

@@ -1,4 +1,4 @@
-"""Reads torch weights from a BERT that was exported to ONNX in 8 bits, to train shipped models further."""
+"""Reads torch weights from a BERT that was exported to ONNX in 8 bits, to train built-in models further."""
 
 from __future__ import annotations
 

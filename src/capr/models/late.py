@@ -99,8 +99,8 @@ def unit(vectors: Tensor) -> Tensor:
 class Late(Bi):
     """Train an encoder with late interaction from documents: it makes the vectors of a library, and re-ranks.
 
-    It learns as capr train bi does, and gives every word piece a short vector as well, by which a search puts its best
-    passages in order. Needs the extra `train`.
+    It learns as capr train bi does, and gives every word piece a short vector as well, which a search uses to re-rank
+    its best passages. Needs the extra `train`.
 
     Example: capr train late articles.jsonl --base BAAI/bge-small-en-v1.5 -o late
     """

@@ -69,7 +69,7 @@ class Ranking(Family):
     negatives: int = option(3, "Hard negatives per query: passages that look like an answer.", least=0)
     views: Views = option(
         tuple((view, 1.0) for view in VIEWS),
-        "How often passages are read alone, and how often below which text.",
+        "Weights of the four views of a passage: text alone, or below the opening, heading or title.",
         parse=read_views,
         shown=",".join(f"{view}=1" for view in VIEWS),
     )

@@ -78,7 +78,7 @@ class ReaderFamily(Family):
 
     Attributes:
         base: a Hugging Face encoder, by path or name; the folder of a trained reader, to continue its training; or
-            `reader`, the shipped reader.
+            `reader`, the built-in reader.
         layers: number of layers to keep; 0 for all.
         teacher: the folder of a trained reader whose scores are learned as well.
         hard: the weight of the gold answers in the loss, if there is a teacher. The weight of the teacher is 1.
@@ -90,7 +90,7 @@ class ReaderFamily(Family):
         stride: number of word pieces that neighbouring windows share.
         question: maximum number of word pieces of a question.
         answer: maximum number of word pieces of an answer when reading; 0 for no limit. The longest answer of SQuAD has
-            43. Of the answers of COVID-QA, 7 % have more than 64, and 0.3 % more than 128.
+            43. Of the answers of COVID-QA, 7% have more than 64, and 0.3% more than 128.
         windows: maximum number of windows per paragraph in a step. Windows with the answer come first.
         validation: share of the reports to validate on.
         name: the name of the model.

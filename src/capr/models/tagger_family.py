@@ -31,7 +31,7 @@ class TaggerFamily(Family):
         pieces: maximum number of word pieces of a window.
         average: decay of the running average of the weights. The trained model has the average.
 
-    The shipped tagger has the default settings.
+    The built-in tagger has the default settings.
     """
 
     learns_from: ClassVar[str] = "corpora"

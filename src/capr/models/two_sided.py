@@ -34,7 +34,7 @@ class TwoSidedFamily(Ranking):
 
     Attributes:
         base: a Hugging Face encoder, by path or name; the folder of a trained model, to continue its training; or
-            `encoder`, the shipped encoder.
+            `encoder`, the built-in encoder.
         pieces: maximum number of word pieces of a passage.
         query_pieces: maximum number of word pieces of a query.
         layers: number of layers to keep; 0 for all.

@@ -1,4 +1,4 @@
-"""Discourse vectors: a vector of each sentence of a document, in the light of the whole document; without torch.
+"""Discourse vectors: a vector of each sentence of a document, in the context of the whole document; without torch.
 
 Reference: Arnold et al., Learning Contextualized Document Representations for Healthcare Answer Retrieval (CDV), 2020.
 

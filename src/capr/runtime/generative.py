@@ -115,7 +115,8 @@ class GenerativeReader:
                 notices.append(f"{error} The extractive reader answers instead.")
                 break
             except RefusedError as error:
-                notices.append(f"a reply of {self.model} was refused: {error} The extractive reader answers instead.")
+                fact = f"capr rejected a reply from {self.model}: {error}"
+                notices.append(f"{fact} The extractive reader answers instead.")
                 continue
             readings[i] = [ReadAnswer(span, max(first.confidence, self.threshold))] if span else []
             used += 1
@@ -196,7 +197,7 @@ def _content(reply: bytes) -> str:
     except (ValueError, LookupError, TypeError, RecursionError) as error:
         raise RefusedError("it is not a chat completion as OpenAI's servers send it.") from error
     if not isinstance(content, str):
-        raise RefusedError("it says nothing.")
+        raise RefusedError("it is empty.")
     return content
 
 

@@ -83,7 +83,7 @@ class OnnxReader:
     """The reader of a folder (see `capr.runtime.onnx`): a network that scores where an answer begins and ends.
 
     The confidence is sigmoid(m / t + b). The margin m is the log-probability of the words minus that of no answer. The
-    manifest's temperature t and bias b were fitted on reports outside the training data, so that about 80 % of the
+    manifest's temperature t and bias b were fitted on reports outside the training data, so that about 80% of the
     answers with a confidence of 0.8 are right. The paper has another confidence, 1 - p(no answer), which ranks
     paragraphs; `calibrated=False` selects it.
 

@@ -1,4 +1,4 @@
-"""The folders of the models that ship with capr."""
+"""The folders of the built-in models."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ SHIPPED = "capr"  # stored in a library instead of the folder, whose path differ
 
 
 def shipped(kind: str) -> Path:
-    """Return the folder of the `encoder`, `ranker` or `reader` that ships, or of its replacement in CAPR_WEIGHTS."""
+    """Return the folder of the built-in `encoder`, `ranker` or `reader`, or of its replacement in CAPR_WEIGHTS."""
     replacement = os.environ.get(WEIGHTS)
     return (Path(replacement) if replacement else Path(str(files("capr").joinpath("weights")))) / kind

@@ -1,7 +1,7 @@
 """The tagger: a small network that marks the diseases and drugs of a text, including names outside the vocabulary.
 
 The folder of a tagger has `model.onnx`, `manifest.json`, and `tokenizer.json` (for a transformer) or `trigrams.txt`
-(for TASTY). `capr train tagger` makes such a folder; one ships with capr.
+(for TASTY). `capr train tagger` makes such a folder; one is built in.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Tagger:
         """Load a tagger.
 
         Args:
-            folder: the folder of the tagger; default: the tagger that ships.
+            folder: the folder of the tagger; default: the built-in tagger.
             guideline: the corpus whose annotation guideline to follow; default: the first of the manifest.
             weights: the file of the network.
         """
@@ -169,7 +169,7 @@ class Tagger:
 
 @cache
 def shipped() -> Tagger:
-    """Return the tagger that ships with capr, loaded once."""
+    """Return the built-in tagger, loaded once."""
     return Tagger()
 
 

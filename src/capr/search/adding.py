@@ -179,7 +179,7 @@ def _read_sources(
 def _problem(document: Document) -> Problem | None:
     """Return why a document cannot be stored, or None if it can."""
     if not all(isinstance(part, str) for part in (document.id, document.title, document.text)):
-        return Problem("its id, title or text is not a text", "make it one", record=ascii(document.id))
+        return Problem("id, title and text must be strings", "convert them to strings", record=ascii(document.id))
     if not document.id.strip():
         return Problem("a document has no id", "give it one", str(document.metadata.get("file", "")))
     try:
@@ -189,7 +189,7 @@ def _problem(document: Document) -> Problem | None:
     except (TypeError, ValueError, RecursionError) as error:
         if not isinstance(error, UnicodeEncodeError):
             fact = f"its metadata cannot be stored ({error})"
-            return Problem(fact, "use names and values that JSON knows", record=ascii(document.id))
+            return Problem(fact, "use only names and values that JSON can represent", record=ascii(document.id))
         fact = f"it holds half of a surrogate pair, U+{ord(error.object[error.start]):04X}"
         return Problem(fact, "write the character itself", record=ascii(document.id))
     return None

@@ -71,9 +71,9 @@ def ask(
         question: in plain words.
         document: the id of the only document to read; default: all.
         k: the maximum number of answers.
-        reader: a folder or an `AnswerReader`; default: the reader that ships.
+        reader: a folder or an `AnswerReader`; default: the built-in reader.
         threshold: the minimum confidence of an answer; default: the threshold of the reader.
-        vocabulary: a vocabulary with names of your own, which recognises the mentions in answers.
+        vocabulary: a vocabulary with your own names, which recognises the mentions in answers.
 
     Raises:
         CaprError: there is no question, no document or no reader, or there is too much to read.

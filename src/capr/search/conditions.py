@@ -81,7 +81,7 @@ def about_entities(filters: Filters, parsed: Parsed) -> Filters:
 
 
 def passed_by_none(filters: Filters, index: Index) -> Iterator[str]:
-    """Yield a notice for each filter that no document meets."""
+    """Yield a notice for each filter that no document matches."""
     for condition in filters.conditions:
         if condition.exclude or condition.name == ENTITY or index.ids(Filters((condition,))):
             continue
@@ -95,7 +95,7 @@ def passed_by_none(filters: Filters, index: Index) -> Iterator[str]:
         else:
             yield f"no document has {name}={values}{THERE}{_listed(known_values)}{_other_case(condition, known_values)}"
     if filters.periods and not index.ids(Filters(days=filters.periods)):
-        yield "no document has a date of that time; filters on dates need dates such as 2023-01-31"
+        yield "no document is dated in that period; date filters match only dates such as 2023-01-31"
 
 
 def values_of_none(filters: Filters, index: Index) -> Iterator[str]:

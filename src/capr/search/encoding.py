@@ -40,7 +40,7 @@ def encode(
     sentence_model = None if passages_only else models.discourse(index)
     if passage_model is None and sentence_model is None:
         if sentences_only:
-            fix = f"leave that out, or capr encode {resources.folder} --discourse FOLDER"
+            fix = f"omit --discourse none, or capr encode {resources.folder} --discourse FOLDER"
             raise CaprError(f'there is nothing to encode, since the discourse model is "none". Fix: {fix}.')
         fact = "there is no discourse model, and there is no encoder to encode with"
         raise CaprError(f"{fact}. Fix: capr encode {resources.folder} --encoder FOLDER.")

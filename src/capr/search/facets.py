@@ -1,4 +1,4 @@
-"""Facets: the number of documents for each value of a field, among the documents that meet the filters."""
+"""Facets: the number of documents for each value of a field, among the documents that match the filters."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Facets:
     """The facets of several fields.
 
     Attributes:
-        documents: the number of documents that meet all filters.
+        documents: the number of documents that match all filters.
         fields: the facet of each field. The counts of a field ignore its own filter.
         months: months such as `2024-03`, each with its number of documents. The counts ignore filters on dates.
         undated: the number of documents without a date, regardless of filters on dates.

@@ -25,7 +25,7 @@ def find(
     """Find passages; see `Library.search`."""
     index, models = resources.index, resources.models
     if rerank and models.ranker is None:
-        raise CaprError("there is no ranker to re-rank with. Fix: name the folder of one, or search without.")
+        raise CaprError("no ranker is available. Fix: name a ranker folder, or search without re-ranking.")
     cleaned, parsed = resources.parse(query)
     discourse = models.discourse_for_search(index) if options.mode == "cdv" else None
     if discourse is not None:

@@ -30,12 +30,12 @@ class Library(OpenLibrary):
     Args:
         path: the folder, which the first `add` creates; or `scheme://...` for the engine of that scheme.
         encoder: makes the vectors of passages: a folder, an `Encoder`, or "none"; default: the encoder that the library
-            remembers, or the encoder that ships for a new library.
-        ranker: re-ranks the best candidates: a folder, a `Ranker`, or "none"; default: the ranker that ships.
+            remembers, or the built-in encoder for a new library.
+        ranker: re-ranks the best candidates: a folder, a `Ranker`, or "none"; default: the built-in ranker.
         discourse: makes the vectors of sentences: a folder, a `Discourse`, or "none"; default: the discourse model that
             the library remembers.
-        reader: marks answers: a folder, an `AnswerReader`, or "none"; default: the reader that ships.
-        vocabulary: a vocabulary with names of your own.
+        reader: marks answers: a folder, an `AnswerReader`, or "none"; default: the built-in reader.
+        vocabulary: a vocabulary with your own names.
         max_words: the maximum words of a passage; default: the limit that the library remembers (250 for a new
             library). Documents cut with another limit are cut again when you add them again.
 
@@ -91,7 +91,7 @@ class Library(OpenLibrary):
             )
 
     def remove(self, ids: str | Iterable[str] = (), *, filters: GivenFilters = None) -> int:
-        """Remove documents by their ids, or all that meet the filters; return the number of removed documents."""
+        """Remove documents by their ids, or all that match the filters; return the number of removed documents."""
         return removing.remove(self.resources, ids, filters)
 
     def encode(
@@ -100,7 +100,7 @@ class Library(OpenLibrary):
         """Make the vectors that passages or sentences lack, and return the number of passages that got vectors.
 
         An encoder makes the vectors of passages, a discourse model those of sentences. By default, the models that the
-        library remembers make the missing vectors; if it remembers none, the encoder that ships makes them. With the
+        library remembers make the missing vectors; if it remembers none, the built-in encoder makes them. With the
         encoder "none", only sentences get vectors. The vectors of a new model replace those of another model. After an
         interruption, call it again to continue.
 
@@ -118,7 +118,7 @@ class Library(OpenLibrary):
         return contents.document(self.index, id)
 
     def documents(self, filters: GivenFilters = None) -> Iterator[Document]:
-        """Yield all documents, or those that meet the filters, in the order in which they were added."""
+        """Yield all documents, or those that match the filters, in the order in which they were added."""
         return self.index.documents(self.resources.document_filters(filters))
 
     def passage(self, document: str, index: int) -> StoredPassage:
@@ -138,11 +138,11 @@ class Library(OpenLibrary):
         return contents.passages(self.index, document)
 
     def ids(self, filters: GivenFilters = None) -> list[str]:
-        """Return the ids of all documents, or of those that meet the filters, in the order in which they were added."""
+        """Return the ids of all documents, or of those that match the filters, in the order of their addition."""
         return list(self.index.ids(self.resources.document_filters(filters)))
 
     def facets(self, filters: GivenFilters = None, names: Sequence[str] = FACETS) -> Facets:
-        """Count the documents that meet the filters for each patient, type, source, aspect and month.
+        """Count the documents that match the filters for each patient, type, source, aspect and month.
 
         The counts of a field ignore its own filter, so that they show the alternatives to its value.
         """
@@ -186,7 +186,7 @@ class Library(OpenLibrary):
             query: a question, words with operators ("a phrase", -word, +word, field:value), or an entity and an aspect.
             k: the maximum number of hits.
             filters: conditions on passages, in any form that `Filters.of` reads. The search ranks only passages that
-                meet them.
+                match them.
             mode: `lexical` (words), `dense` (meaning) or `hybrid` (both); without an encoder, hybrid is lexical. `cdv`
                 (meaning of sentences in their documents) needs a discourse model, an entity and an aspect. In a text
                 query, it recognises the entity and the aspect, and a notice names them.
@@ -207,9 +207,9 @@ class Library(OpenLibrary):
         Args:
             query: an entity, an aspect, or both; or a text, in which they are recognised.
             document: the id of the document.
-            by: the scorer. A `discourse` model reads a sentence in the light of its document; the `encoder` of passages
-                reads each sentence alone; `words` is the share of the query's words in the sentence; `best` is the
-                first of these that is available.
+            by: the scorer. A `discourse` model reads a sentence in the context of its document; the `encoder` of
+                passages reads each sentence alone; `words` is the share of the query's words in the sentence; `best` is
+                the first of these that is available.
 
         Raises:
             CaprError: the library has no such document, or the scorer is not available.
@@ -228,9 +228,9 @@ class Library(OpenLibrary):
         threshold: float | None = None,
         passages: int = asking.PASSAGES,
     ) -> Answers:
-        """Answer a question from one document, from the documents that meet the filters, or from all documents.
+        """Answer a question from one document, from the documents that match the filters, or from all documents.
 
-        The reader reads every passage of a named document, and of the documents that meet the filters if these are
+        The reader reads every passage of a named document, and of the documents that match the filters if these are
         short. Otherwise, a search chooses the passages to read. The confidence of the reader alone ranks the answers.
 
         Args:

@@ -1,4 +1,4 @@
-"""The models of a library: the user's choice, the models that it remembers, or those that ship."""
+"""The models of a library: the user's choice, the models that it remembers, or the built-in ones."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Models:
 
     @cached_property
     def ranker(self) -> Ranker | None:
-        """The ranker that the user named; by default, the one that ships."""
+        """The ranker that the user named; by default, the built-in one."""
         choice = self._ranker_choice
         if choice == NONE:
             return None
@@ -56,7 +56,7 @@ class Models:
 
     @cached_property
     def reader(self) -> AnswerReader:
-        """The reader of answers that the user named; by default, the one that ships."""
+        """The reader of answers that the user named; by default, the built-in one."""
         return answer_reader(self._reader_choice)
 
     def with_encoder(self, encoder: Encoder | str | os.PathLike[str]) -> Models:
@@ -80,7 +80,7 @@ class Models:
         return self._discourse.model(index)
 
     def encoder_for_adding(self, index: Index) -> Encoder | None:
-        """Return the encoder for new documents. In an empty library, the default is the encoder that ships."""
+        """Return the encoder for new documents. In an empty library, the default is the built-in encoder."""
         self.use_shipped_encoder(index)
         return self._encoder.fitting(index)
 
@@ -107,7 +107,7 @@ class Models:
                 read_manifest(other_choice, role)
 
     def use_shipped_encoder(self, index: Index, only_if_empty: bool = True) -> None:
-        """Use the encoder that ships if the user named none and the library remembers none.
+        """Use the built-in encoder if the user named none and the library remembers none.
 
         Args:
             index: the index of the library.
@@ -143,18 +143,18 @@ class Models:
             fix = self.command(index.encoder(SENTENCES) is not None)
             fact = f"the library has no vectors. Fix: {fix}."
             if self._encoder.choice == NONE:
-                fact = 'the encoder is "none". Fix: leave that out.'
+                fact = 'the encoder is "none". Fix: omit --encoder none.'
         except CaprError as error:
             fact = str(error)
         if mode == "dense":
             raise CaprError(f"dense search is not possible: {fact}")
-        notices.append(f"only words were compared, not meanings: {fact}")
+        notices.append(f"this search matched words only, not meaning: {fact}")
         return None
 
     def discourse_for_search(self, index: Index) -> Discourse:
         """Return the discourse model for a query, or raise `CaprError`."""
         if self._discourse.choice == NONE:
-            raise CaprError('cdv search is not possible: the discourse model is "none". Fix: leave that out.')
+            raise CaprError('cdv search is not possible: the discourse model is "none". Fix: omit --discourse none.')
         discourse = self._discourse.fitting(index)
         if discourse is None or index.encoder(SENTENCES) is None:
             fix = f"capr encode {self._folder} --discourse FOLDER"
@@ -176,13 +176,13 @@ def _shipped_ranker(folder: Path) -> Ranker:
 
 
 def answer_reader(choice: AnswerReader | str | os.PathLike[str] | None) -> AnswerReader:
-    """Return the reader of answers in a folder; by default, the one that ships.
+    """Return the reader of answers in a folder; by default, the built-in one.
 
     Raises:
         UnavailableError: there is no reader.
     """
     if choice == NONE:
-        raise UnavailableError('questions cannot be answered: the reader is "none". Fix: leave that out.')
+        raise UnavailableError('questions cannot be answered: the reader is "none". Fix: omit --reader none.')
     if choice is None:
         if not shipped("reader").is_dir():
             fix = "train one with capr train reader, and name its folder (--reader FOLDER, or --model)"
@@ -193,7 +193,7 @@ def answer_reader(choice: AnswerReader | str | os.PathLike[str] | None) -> Answe
 
 @lru_cache(maxsize=2)
 def _loaded_reader(folder: Path) -> AnswerReader:
-    """Return the reader in a folder, combined with the ranker that ships if the reader was fitted to that ranker."""
+    """Return the reader in a folder, combined with the built-in ranker if the reader was fitted to that ranker."""
     reader: AnswerReader = load_model(folder, "reader")
     joint, ranker_folder = Joint.read(folder), shipped("ranker")
     if joint is None or not ranker_folder.is_dir() or read_manifest(ranker_folder, "ranker").name != joint.ranker:
@@ -202,7 +202,7 @@ def _loaded_reader(folder: Path) -> AnswerReader:
 
 
 def load_encoder(choice: Encoder | str | os.PathLike[str] | None) -> Encoder | None:
-    """Return the encoder of a folder, the one that ships (`capr`), or None."""
+    """Return the encoder of a folder, the built-in one (`capr`), or None."""
     if choice is None or choice == NONE:
         return None
     if choice == SHIPPED:

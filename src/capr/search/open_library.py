@@ -109,7 +109,7 @@ class OpenLibrary:
         return resources
 
     def stats(self, filters: GivenFilters = None) -> Stats:
-        """Return the numbers of documents, passages and vectors, of all documents or those that meet the filters."""
+        """Return the numbers of documents, passages and vectors, of all documents or those that match the filters."""
         return self.index.stats(self.resources.document_filters(filters))
 
     def verify(self, repair: bool = False, on_progress: Callable[[int, int], None] | None = None) -> Verification:
@@ -126,7 +126,7 @@ class OpenLibrary:
         return maintained(self.engine, self.location).compact()
 
     def within(self, filters: GivenFilters) -> Self:
-        """Return the documents that meet the filters as a library of their own, which knows of no others.
+        """Return the documents that match the filters as a library of their own, which knows of no others.
 
         The part costs nothing to create, shares files and models with the whole library, and is read-only. Filters on
         passages, such as `aspect`, raise `CaprError`.

@@ -96,7 +96,7 @@ def cut_documents(documents: Iterable[Document]) -> Iterator[Paragraph]:
 
 
 def all_paragraphs(index: Index, filters: Filters, max_characters: float) -> list[Paragraph] | None:
-    """Return all paragraphs of the documents that meet the filters, or None if a search has to choose.
+    """Return all paragraphs of the documents that match the filters, or None if a search has to choose.
 
     A search has to choose if the documents have more characters or passages than allowed, if there are no filters, or
     if the filters are about passages.

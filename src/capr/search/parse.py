@@ -129,7 +129,8 @@ class Parser:
                     plain += [phrase] if occur != "not" else []
             else:
                 if (condition := CONDITION.fullmatch(words)) and not name and self._is_filter(condition[1]):
-                    parsed.notices.append(f"{words} is searched as words. Did you mean --filter {quote(words)}?")
+                    fact = f"capr searched for {words} as plain words"
+                    parsed.notices.append(f"{fact}. Did you mean --filter {quote(words)}?")
                 if name:
                     parsed.unknown_fields.append((name, words if phrase is None else f'"{phrase}"'))
                     words = f"{name}:{words}"
@@ -152,7 +153,7 @@ class Parser:
     def _filter(self, name: str, value: str, exclude: bool, parsed: Parsed) -> None:
         try:
             if value.startswith("@"):
-                raise CaprError("files are named with --filter alone")
+                raise CaprError("@FILE works only in --filter")
             if len(parsed.filters.conditions) >= FILTERS:
                 raise CaprError(f"a query has at most {FILTERS} filters")
             parsed.filters &= Filters.of([f"{name}{'!' if exclude else ''}={value}"])

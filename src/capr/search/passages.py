@@ -256,7 +256,7 @@ class PassageSearch:
             dense = self._dense(depth)
         except OtherModelError as error:
             self._encoder = None
-            self.notices.append(f"only words were compared, not meanings: {error}")
+            self.notices.append(f"this search matched words only, not meaning: {error}")
             return {"lexical": lexical.result()}
         finally:
             wait([lexical])  # also after an error, so that a search never outlives its call

@@ -11,10 +11,10 @@ from capr.search.resources import GivenFilters, Resources
 
 
 def remove(resources: Resources, ids: str | Iterable[str] = (), filters: GivenFilters = None) -> int:
-    """Remove documents by their ids, or all that meet the filters; see `Library.remove`."""
+    """Remove documents by their ids, or all that match the filters; see `Library.remove`."""
     id_list = [ids] if isinstance(ids, str) else list(ids)
     if id_list and filters is not None:
-        raise CaprError("there are both ids and filters. Fix: name documents by their ids, or by filters.")
+        raise CaprError("document ids cannot be combined with filters. Fix: use one or the other.")
     removed = 0
     with resources.index.writing() as writer:
         unique_ids = list(dict.fromkeys(map(clean, id_list)))

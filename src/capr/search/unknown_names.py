@@ -15,19 +15,19 @@ SIMILAR = 0.8  # minimum similarity of a name before a colon to a field, so that
 
 
 def searched_as_words(parsed: Parsed, index: Index) -> Iterator[str]:
-    """Yield a notice for each name that the query marks as an entity or an aspect and that is searched as words.
+    """Yield a notice for each name that the query marks as an entity or an aspect and that is searched as plain words.
 
     A heading that names no known aspect is an aspect of its own, which needs no notice if a document has it.
     """
     for entity in parsed.unknown_entities:
-        fact = f"the vocabulary has no entity {entity!r}, so it was searched as words"
+        fact = f"the vocabulary has no entity {entity!r}, so capr searched for it as plain words"
         if name := parsed.unquoted_entities.get(entity):
             yield f'{fact}. Did you mean entity:"{name}"?'
         else:
             yield f"{fact}; capr suggest {quote(entity)} lists similar names"
     aspect = parsed.unknown_aspect
     if aspect and not index.ids(Filters((Condition(ASPECT, frozenset((aspect,))),))):
-        yield f"there is no aspect {aspect!r}, so it was searched as words{_nearest_aspect(aspect)}"
+        yield f"there is no aspect {aspect!r}, so capr searched for it as plain words{_nearest_aspect(aspect)}"
 
 
 def misspelt_fields(parsed: Parsed) -> Iterator[str]:
@@ -38,7 +38,7 @@ def misspelt_fields(parsed: Parsed) -> Iterator[str]:
     for name, words in dict.fromkeys(parsed.unknown_fields):
         nearest = get_close_matches(name.lower(), (*KNOWN, *FIELDS), 1, SIMILAR)
         if nearest:
-            yield f"{name}:{words} is searched as words. Did you mean {nearest[0]}:{words}?"
+            yield f"capr searched for {name}:{words} as plain words. Did you mean {nearest[0]}:{words}?"
 
 
 def _nearest_aspect(name: str) -> str:

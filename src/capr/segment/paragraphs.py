@@ -79,8 +79,8 @@ class Paragraphs:
 
         Args:
             document: any document.
-            answers: spans that should not be cut, if the caller knows them. A uniform border inside an answer moves to
-                the end of that answer; a heading inside an answer does not open a paragraph.
+            answers: spans that should not be cut, if the caller knows them. A uniform boundary inside an answer moves
+                to the end of that answer; a heading inside an answer does not open a paragraph.
 
         Returns:
             The spans in order. Together they are the text. A text without words has no paragraphs.

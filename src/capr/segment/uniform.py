@@ -12,13 +12,13 @@ def uniform(text: str, length: int, answers: Sequence[Span] = ()) -> list[Span]:
     """Cut a text into segments of about `length` characters. Together the segments are the text.
 
     A text of n characters has p = max(1, round(n / length)) segments of r = round(n / p) characters; the last segment
-    takes the rest. `round` is Python's, half to even. A border inside an answer moves to the end of that answer.
+    takes the rest. `round` is Python's, half to even. A boundary inside an answer moves to the end of that answer.
 
     Args:
         text: any text.
         length: the average length of a segment, in characters.
         answers: spans that should not be cut. As in the paper, the function checks each answer twice, because moving a
-            border past one answer may cut another. Overlapping answers may still be cut.
+            boundary past one answer may cut another. Overlapping answers may still be cut.
 
     Returns:
         The spans of the segments, without empty ones.
@@ -43,7 +43,7 @@ def uniform(text: str, length: int, answers: Sequence[Span] = ()) -> list[Span]:
         for i in range(count - 1):
             if borders[i] <= answer.begin < borders[i + 1] < answer.end:
                 borders[i + 1] = answer.end
-    # A border that moved far may have passed later borders.
+    # A boundary that moved far may have passed later boundaries.
     for i in range(1, count + 1):
         borders[i] = max(borders[i], borders[i - 1])
     return [Span(begin, end) for begin, end in pairwise(borders) if begin < end]

@@ -16,7 +16,7 @@ from capr.serve.tokens import ROLES, Restrictions, TokenStore
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")  # names of this machine in the header Host
 # Headers that proxies add. Behind a proxy, every request seems to come from this machine.
 PROXY_HEADERS = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via")
-CREATE_TOKEN = "make a token (capr token create LIBRARY --name NAME), and send it as Authorization: Bearer TOKEN"
+CREATE_TOKEN = "create a token (capr token create LIBRARY --name NAME), and send it as Authorization: Bearer TOKEN"
 SEND_TOKEN = "send yours as Authorization: Bearer TOKEN, or ask the administrator for one"
 
 
@@ -65,9 +65,7 @@ def identify_caller(scope: Scope, tokens: TokenStore, wrong_tokens: WrongTokens,
     check_same_origin(connection)
     if not tokens.all():
         if require_token:
-            raise ProblemError(
-                401, "the library has no token yet, and this server answers nobody without one", CREATE_TOKEN
-            )
+            raise ProblemError(401, "the library has no token yet, and this server requires one", CREATE_TOKEN)
         return _local(connection)
     scheme, _, secret = connection.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not secret.strip():

@@ -34,11 +34,11 @@ def check(settings: Settings) -> None:
     models.check_folders()
     tokens = TokenStore(settings.open_state().tokens).all()
     if not is_loopback(settings.host) and not tokens and not settings.require_token:
-        fix = f"make a token first (capr token create {settings.library} --name NAME), or leave --host out"
+        fix = f"create a token first (capr token create {settings.library} --name NAME), or leave --host out"
         fact = f"anybody who can reach {settings.host} could read the library, which has no token"
         raise CaprError(f"{fact}. Fix: {fix}.")
     if settings.audit_queries not in ("keep", "hash"):
-        raise CaprError(f"queries cannot be audited as {settings.audit_queries!r}. Fix: use keep or hash.")
+        raise CaprError(f"--audit-queries does not accept {settings.audit_queries!r}. Fix: use keep or hash.")
 
 
 def serve(settings: Settings, announce: Callable[[str], None]) -> int:
@@ -125,6 +125,7 @@ def _listen(settings: Settings) -> socket.socket:
     except OSError as error:
         listener.close()
         fix = "name another one (--port; 0 for any that is free)"
-        fact = f"{settings.host}, port {settings.port}, cannot be used ({error.strerror or error})"
+        host = f"[{settings.host.strip('[]')}]" if ":" in settings.host else settings.host
+        fact = f"cannot listen on {host}:{settings.port} ({error.strerror or error})"
         raise CaprError(f"{fact}. Fix: {fix}.") from error
     return listener

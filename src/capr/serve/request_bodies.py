@@ -160,7 +160,7 @@ class SearchBody(QueryBody):
         {"entity": "asthma", "aspect": "family history", "without": ["negated"], "group": "patient"},
     )
     k: Annotated[int, AtMost("largest_k")] = Field(10, ge=1, description="Maximum number of hits.")
-    filters: FilterValues = Field({}, description="Conditions that every hit meets.")
+    filters: FilterValues = Field({}, description="Conditions that every hit matches.")
     without: list[Flag] = Field(
         [], max_length=5, description="Exclude passages that mention the entity only in these contexts."
     )
@@ -209,7 +209,7 @@ class AskBody(Body):
     )
     question: Question = Field(description="A question in plain words.")
     document: str | None = Field(None, max_length=1000, description="The id of the only document to read.")
-    filters: FilterValues = Field({}, description="Conditions that every passage read meets.")
+    filters: FilterValues = Field({}, description="Conditions that every passage read matches.")
     k: int = Field(3, ge=1, le=100, description="Maximum number of answers.")
     top: int | None = Field(None, ge=1, le=100, description="Use `k`.", json_schema_extra={"deprecated": True})
     threshold: float | None = Field(
@@ -222,7 +222,7 @@ class FacetsBody(Body):
     """The documents to count."""
 
     model_config = examples({"filters": {"type": "Discharge summary", "date": "2024.."}})
-    filters: FilterValues = Field({}, description="Conditions that every counted document meets.")
+    filters: FilterValues = Field({}, description="Conditions that every counted document matches.")
     without: list[Flag] = Field([], max_length=5, description="Accepted as in a search; does not change the counts.")
 
 

@@ -19,11 +19,11 @@ class Settings:
         library: the folder of the library.
         state: the folder of tokens, jobs, saved searches and the audit trail; `<library>.state` by default.
         encoder, ranker, discourse, reader: the folder of a model, or "none"; by default, the model of the library or
-            the one that ships.
-        vocabulary: the files of your own names.
+            the built-in one.
+        vocabulary: the files with your own names.
         host, port, workers: the address, the port (0 for any free one) and the number of processes.
         require_token: whether every request needs a token, even from this machine while no token exists.
-        audit: the folder of the audit trail; `audit` in the state by default.
+        audit: the folder of the audit trail; by default, the audit folder inside the state folder.
         audit_queries: `keep` to store the text of queries in the trail, `hash` to store their hashes.
         audit_size: the size in bytes at which a file of the trail is closed.
         audit_days: the age in days at which a file of the trail is closed.

@@ -110,7 +110,7 @@ def open_state(
     home = None if _is_remote(library) else Path(library).resolve()
     old_files = _old_files(home, trail) if home is not None else []
     if home is not None and not (folder.is_dir() or old_files or is_library(home)):
-        raise CaprError(f"there is no library {library}. Fix: make one with capr index {library} FILE...")
+        raise CaprError(f"there is no library {library}. Fix: create it with capr index {library} FILE...")
     if folder == home:
         fact = f"the folder of the library, {folder}, cannot be the folder of its state as well"
         raise CaprError(f"{fact}. Fix: name another folder with --state, or omit --state for {folder}{SUFFIX}.")

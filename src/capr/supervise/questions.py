@@ -144,7 +144,7 @@ def questions(
         seed: the same seed and notes give the same questions.
         per_note: the maximum number of questions about one note; 0 for all.
         unanswerable: the share of questions that the note does not answer.
-        finder: finds mentions; if None, with the vocabulary that ships.
+        finder: finds mentions; if None, with the built-in vocabulary.
         progress: called with the number of reports done and their total.
         clauses: the share of the answered questions that come from clauses, as far as there are enough; 0 for none.
     """

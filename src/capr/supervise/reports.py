@@ -1,6 +1,6 @@
 """Reports with questions about them, and the spans that answer.
 
-They come from SQuAD's format and from emrQA (`reports`), from the samples that ship (`sample_reports`), and from notes
+They come from SQuAD's format and from emrQA (`reports`), from the samples (`sample_reports`), and from notes
 (`capr.supervise.questions`).
 """
 
@@ -120,7 +120,7 @@ def _nearest_occurrence(text: str, answer: Any) -> Span | None:
 
 
 def sample_reports(pairs: bool = False) -> list[Report]:
-    """Return the notes and articles that ship, each with questions that it answers and some that it does not.
+    """Return the sample notes and articles, each with questions that it answers and some that it does not.
 
     A question about a patient goes with every note of the patient that answers it, with the answers in that note. A
     question that none of the patient's notes answers goes with each of them. A note does not get a question that only

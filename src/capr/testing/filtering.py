@@ -135,7 +135,7 @@ class Filtering:
 
     @pytest.mark.parametrize("excluded", [20, 600])
     def test_the_best_passages_are_found_among_many_better_excluded_ones(self, index: Index, excluded: int) -> None:
-        """An engine may filter in another way if few passages meet the filters."""
+        """An engine may filter in another way if few passages match the filters."""
         better = [note(f"x{i}", "fever fever fever", unit(1, i / 1e4), patient="p1", ward="W") for i in range(excluded)]
         worse = [
             note(f"n{i}", "fever and " + "cough " * (i + 2), unit(0.1, 1 + i), patient="p2", date="2023-05", ward="V")

@@ -35,7 +35,7 @@ def day_of(document: Document) -> str:
 
 
 def passes(filters: Filters, document: Document, entry: PassageEntry | None = None) -> bool:
-    """Whether a passage meets the filters; without a passage, whether the document meets them."""
+    """Whether a passage matches the filters; without a passage, whether the document matches them."""
     for condition in filters.conditions:
         of_passage = condition.name == ASPECT
         if of_passage and entry is None:

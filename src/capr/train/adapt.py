@@ -40,7 +40,7 @@ def adapt(
 
 
 class MaskedLanguageTask(TrainingTask):
-    """Masked language modelling: the mask hides 15 % of the pieces. The output matrix is the input embedding."""
+    """Masked language modelling: the mask hides 15% of the pieces. The output matrix is the input embedding."""
 
     remedy = "train without --texts, or on others"
 

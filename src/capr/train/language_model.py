@@ -118,7 +118,7 @@ def _torch_folder(folder: Path) -> Path:
 
 
 def encoder_folder(base: str) -> Path:
-    """Return the folder of an encoder; `encoder` is the shipped one.
+    """Return the folder of an encoder; `encoder` is the built-in one.
 
     Raises:
         CaprError: there is no such folder.
@@ -153,7 +153,7 @@ class LanguageModel:
     """A trainable encoder: sentences to normalised vectors.
 
     Args:
-        base: the folder of a Hugging Face encoder or of an encoder that capr trained; or `encoder`, the shipped one.
+        base: the folder of a Hugging Face encoder or of an encoder that capr trained; or `encoder`, the built-in one.
         device: `cuda` or `cpu`.
         pooling: `cls` or `mean`. Default: the pooling in the manifest, or `mean` without a manifest.
         pieces: maximum number of word pieces of a sentence.

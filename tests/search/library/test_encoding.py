@@ -11,7 +11,7 @@ def test_without_an_encoder_only_words_are_compared_and_a_notice_says_so(library
     results = library.search("aspirin")
     assert (results.mode, sorted(ids(results))) == ("lexical", ["a", "b"])
     (notice,) = results.notices
-    assert "only words were compared" in notice
+    assert "this search matched words only" in notice
     assert f"capr encode {path}" in notice
     assert library.search("aspirin", mode="lexical").notices == ()
 

@@ -67,22 +67,22 @@ def test_an_unknown_value_tells_how_many_others_there_are(many):
 
 def test_a_filter_among_the_words_has_a_suggestion(many):
     query = "zinc patient=p01"
-    assert notices(many, query) == ("patient=p01 is searched as words. Did you mean --filter patient=p01?",)
+    assert notices(many, query) == ("capr searched for patient=p01 as plain words. Did you mean --filter patient=p01?",)
     (notice,) = notices(many, "zinc ward=North*")
-    assert notice == "ward=North* is searched as words. Did you mean --filter 'ward=North*'?"
+    assert notice == "capr searched for ward=North* as plain words. Did you mean --filter 'ward=North*'?"
     assert notices(many, "zinc ph=7") == ()
 
 
 @pytest.mark.parametrize("query", ["zinc entity:zzyzx", Query(entity="zzyzx")])
 def test_an_unknown_entity_is_searched_as_words(many, query):
-    notice = "the vocabulary has no entity 'zzyzx', so it was searched as words; capr suggest zzyzx lists similar names"
+    notice = "the vocabulary has no entity 'zzyzx', so capr searched for it as plain words; capr suggest zzyzx lists similar names"
     assert notice in notices(many, query)
     assert not any("entity" in notice for notice in notices(many, "zinc entity:aspirin"))
     assert not any("entity" in notice for notice in notices(many, Query(entity="aspirin")))
 
 
 def test_an_entity_without_quotation_marks_has_a_suggestion(many):
-    fact = "the vocabulary has no entity 'atrial', so it was searched as words"
+    fact = "the vocabulary has no entity 'atrial', so capr searched for it as plain words"
     for query in ("entity:atrial fibrillation", "zinc entity:atrial fibrillation? with aspirin"):
         assert f'{fact}. Did you mean entity:"atrial fibrillation"?' in notices(many, query)
     for query in ("entity:atrial", "entity:atrial -fibrillation", "fibrillation entity:atrial", "entity:atrial zinc"):
@@ -90,20 +90,27 @@ def test_an_entity_without_quotation_marks_has_a_suggestion(many):
 
 
 def test_a_misspelt_field_has_a_suggestion(many):
-    assert notices(many, "zinc entty:stroke") == ("entty:stroke is searched as words. Did you mean entity:stroke?",)
-    assert notices(many, 'zinc headin:"the plan"') == (
-        'headin:"the plan" is searched as words. Did you mean heading:"the plan"?',
+    assert notices(many, "zinc entty:stroke") == (
+        "capr searched for entty:stroke as plain words. Did you mean entity:stroke?",
     )
-    assert notices(many, "zinc Patiant:p01") == ("Patiant:p01 is searched as words. Did you mean patient:p01?",)
+    assert notices(many, 'zinc headin:"the plan"') == (
+        'capr searched for headin:"the plan" as plain words. Did you mean heading:"the plan"?',
+    )
+    assert notices(many, "zinc Patiant:p01") == (
+        "capr searched for Patiant:p01 as plain words. Did you mean patient:p01?",
+    )
     assert notices(many, "zinc BP:120/80 test:positive 12:30 entity:aspirin ward:North") == ()
 
 
 def test_an_unknown_aspect_is_searched_as_words(many):
     many.add(Document("h", "ZZYZX:\nZinc.\n\nPLAN:\nRest."))
     (notice, *_) = notices(many, Query(entity="aspirin", aspect="familly history"))
-    assert notice == "there is no aspect 'familly history', so it was searched as words. Did you mean family history?"
+    assert (
+        notice
+        == "there is no aspect 'familly history', so capr searched for it as plain words. Did you mean family history?"
+    )
     (notice, *_) = notices(many, Query(entity="aspirin", aspect="wwww"))
-    assert "there is no aspect 'wwww', so it was searched as words; leave it out" in notice
+    assert "there is no aspect 'wwww', so capr searched for it as plain words; leave it out" in notice
     for aspect in ("family history", "plan", "zzyzx"):
         assert not any("aspect" in notice for notice in notices(many, Query(entity="aspirin", aspect=aspect)))
 

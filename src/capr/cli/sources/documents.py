@@ -116,7 +116,7 @@ class FromDocuments:
 
 
 def format_scores(scores: dict[str, float]) -> str:
-    """Format scores: `R@1 43.1 %, R@5 80.0 %`."""
+    """Format scores: `R@1 43.1%, R@5 80.0%`."""
     from capr.train.card import label
 
-    return ", ".join(f"{label(name)} {100 * value:.1f} %" for name, value in scores.items())
+    return ", ".join(f"{label(name)} {100 * value:.1f}%" for name, value in scores.items())

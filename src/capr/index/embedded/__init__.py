@@ -1,1 +1,1 @@
-"""The engine that ships: SQLite stores the documents; word and vector indexes are derived from them."""
+"""The built-in engine: SQLite stores the documents; word and vector indexes are derived from them."""

@@ -57,7 +57,7 @@ class EmbeddedIndex:
             except OSError as error:
                 raise CaprError(f"{folder} cannot be created ({error.strerror}). Fix: name another folder.") from error
         if not folder.is_dir():
-            raise CaprError(f"there is no library {folder}. Fix: make one with capr index {folder} FILE...")
+            raise CaprError(f"there is no library {folder}. Fix: create it with capr index {folder} FILE...")
         self.folder = folder
         self.store = Store(folder, create)
         self.views = Views(self.store, self._catch_up)
@@ -140,7 +140,7 @@ class EmbeddedIndex:
     # --- documents ---
 
     def _passing(self, ids: Sequence[str], filters: Filters) -> list[str]:
-        """Return the ids of the documents that meet the filters. Read these documents in the same `_state`."""
+        """Return the ids of the documents that match the filters. Read these documents in the same `_state`."""
         if not filters:
             return list(ids)
         numbers = self.store.numbers_of_documents(ids)
@@ -182,7 +182,7 @@ class EmbeddedIndex:
             yield
 
     def _numbers(self, numbers: Mapping[PassageKey, int], filters: Filters) -> list[int]:
-        """Return the numbers of the passages that meet the filters.
+        """Return the numbers of the passages that match the filters.
 
         A replaced document gets new numbers, so a number identifies one version of a passage.
         """

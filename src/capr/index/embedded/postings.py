@@ -1,4 +1,4 @@
-"""The passages that meet a filter, from arrays of document and passage numbers that are cached until a change."""
+"""The passages that match a filter, from arrays of document and passage numbers that are cached until a change."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Column:
 
 
 class Postings:
-    """The passages of one state of the library, and those that meet recent filters.
+    """The passages of one state of the library, and those that match recent filters.
 
     Attributes:
         alive: by number, whether a passage exists.
@@ -59,7 +59,7 @@ class Postings:
         self._columns: dict[str, Column] = {}
 
     def allowed(self, store: Store, filters: Filters) -> tuple[Mask, int]:
-        """Return by number whether a passage meets the filters, and how many passages meet them."""
+        """Return by number whether a passage matches the filters, and how many passages match them."""
         if not filters:
             return self.alive, self.passages
         mask = self._masks.get(filters)
@@ -70,16 +70,16 @@ class Postings:
         return mask
 
     def ids(self, store: Store, filters: Filters) -> list[str]:
-        """Return the ids of documents that meet the filters, or have a passage that meets them."""
+        """Return the ids of documents that match the filters, or have a passage that matches them."""
         return store.ids(self.documents(store, filters))
 
     def documents(self, store: Store, filters: Filters) -> list[int]:
-        """Return the numbers of documents that meet the filters, or have a passage that meets them."""
+        """Return the numbers of documents that match the filters, or have a passage that matches them."""
         numbers: list[int] = self._numbers(store, filters).tolist()
         return numbers
 
     def passing(self, store: Store, documents: Iterable[int], filters: Filters) -> set[int]:
-        """Return which of the documents meet the filters."""
+        """Return which of the documents match the filters."""
         numbers, passing = self._all(store)[0], self._passing_documents(store, filters)
         candidates = np.array(list(documents), np.int64)
         rows = np.searchsorted(numbers, candidates)
@@ -92,7 +92,7 @@ class Postings:
         return self._all(store)[0][self._passing_documents(store, filters)]
 
     def _passing_documents(self, store: Store, filters: Filters) -> Mask:
-        """Return which of all documents meet the filters, or have a passage that meets them."""
+        """Return which of all documents match the filters, or have a passage that matches them."""
         passing = self._documents_passing.get(filters)
         if passing is None:
             _, first, count = self._all(store)
@@ -104,7 +104,7 @@ class Postings:
         return passing
 
     def values(self, store: Store, name: str, filters: Filters) -> list[tuple[str, int]]:
-        """Return the values of a field, with the number of documents that meet the filters, most frequent first."""
+        """Return the values of a field, with the number of documents that match the filters, most frequent first."""
         column = self._column(store, name)
         rows = column.rows
         if name in PASSAGE_NAMES:
@@ -119,7 +119,7 @@ class Postings:
         return sorted(pairs, key=lambda pair: (-pair[1], pair[0]))
 
     def first(self, store: Store, name: str, filters: Filters) -> dict[str, int]:
-        """Return the values of a field of documents, each with the first document that has it and meets the filters."""
+        """Return the values of a field of documents, each with the first document that has it and matches filters."""
         column = self._column(store, name)
         passing = np.isin(column.numbers, self._numbers(store, filters))
         rows, entries = np.unique(column.rows[passing], return_index=True)
@@ -127,13 +127,13 @@ class Postings:
         return {column.values[row]: number for row, number in zip(rows.tolist(), numbers, strict=True)}
 
     def having(self, store: Store, name: str, filters: Filters) -> list[str]:
-        """Return the values of a field in the passages that meet the filters."""
+        """Return the values of a field in the passages that match the filters."""
         column = self._column(store, name)
         passing = self._are_allowed(self.allowed(store, filters)[0], column.numbers)
         return [column.values[row] for row in np.unique(column.rows[passing]).tolist()]
 
     def patients(self, store: Store, filters: Filters) -> list[tuple[str, int, str, str]]:
-        """Return the patients of the documents that meet the filters.
+        """Return the patients of the documents that match the filters.
 
         Each patient comes with the number of these documents, and the days of the first and the last one.
         """
@@ -182,7 +182,7 @@ class Postings:
             cache[key] = value
 
     def _passages(self, store: Store, filters: Filters) -> Mask:
-        """Return by number whether a passage meets the filters."""
+        """Return by number whether a passage matches the filters."""
         _, first, count = self._all(store)
         documents = self._of_documents(store, filters)
         if documents.all():
@@ -200,7 +200,7 @@ class Postings:
         return passing
 
     def _of_documents(self, store: Store, filters: Filters) -> Mask:
-        """Return which documents meet the conditions on documents."""
+        """Return which documents match the conditions on documents."""
         numbers, _, _ = self._all(store)
         passing = np.ones(len(numbers), bool)
         for condition in filters.conditions:
@@ -220,7 +220,7 @@ class Postings:
         return np.concatenate([dated[low:high] for low, high in zip(lows, highs, strict=True)])
 
     def _with(self, store: Store, condition: Condition) -> Mask:
-        """Return by number whether a passage meets a condition on passages."""
+        """Return by number whether a passage matches a condition on passages."""
         having = self._union(store, "passage", condition.name, condition.values)
         matching = np.zeros(len(self.alive), bool)
         matching[having[having < len(self.alive)]] = True

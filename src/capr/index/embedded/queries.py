@@ -22,7 +22,7 @@ from capr.runtime.identity import Vector
 # The word index itself applies a filter that leaves a smaller share of the passages than NARROW. It is slow at filters
 # with more than MANY values, so that for these the share is NARROW_OF_MANY.
 NARROW, NARROW_OF_MANY, MANY = 0.15, 0.02, 50
-MAX_NEAREST = 10_000  # neighbours to fetch before listing all passages that meet the clauses
+MAX_NEAREST = 10_000  # neighbours to fetch before listing all passages that match the clauses
 MAX_LISTED = 5000  # passages with the words of a clause that are listed before the vector search
 
 
@@ -65,7 +65,7 @@ def dense(
 
 
 def _with_words(view: View, conditions: Sequence[Clause], allowed: Any, limit: int) -> Any:
-    """Return which of the allowed passages meet the clauses; skip a clause if more than `limit` passages match it."""
+    """Return which of the allowed passages match the clauses; skip a clause if more than `limit` passages match it."""
     must = [clause for clause in conditions if clause.occur == "must"]
     lists = [(must, True)] if must else []
     lists += [([replace(clause, occur="must")], False) for clause in conditions if clause.occur == "not"]

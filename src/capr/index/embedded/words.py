@@ -171,7 +171,7 @@ class WordIndex:
         ]
 
     def among(self, clauses: Sequence[Clause], numbers: Iterable[int]) -> set[int]:
-        """Return which of the passages meet all clauses with `must` and `not`."""
+        """Return which of the passages match all clauses with `must` and `not`."""
         query = self._query([clause for clause in clauses if clause.occur != "should"], None)
         if query is None:
             return set(numbers)
@@ -190,7 +190,7 @@ class WordIndex:
         return len(self._hits(Query.term_query(schema(), "text", stem), 1)[1]) > 0
 
     def frequency(self, stem: str, filters: Filters | None = None) -> int:
-        """Return the number of passages that meet the filters and contain a word."""
+        """Return the number of passages that match the filters and contain a word."""
         with tantivy_errors():
             if not filters:
                 return int(self.searcher.doc_freq("text", stem))
@@ -329,7 +329,7 @@ def _options(clause: Clause) -> Iterable[Any]:
 
 
 def _filtered(query: Any, filters: Filters) -> Any:
-    """Restrict a query to the passages that meet the filters; the filters do not change its scores."""
+    """Restrict a query to the passages that match the filters; the filters do not change its scores."""
     outer = [(Occur.Must, query)]
     for condition in filters.conditions:
         values = [_fact(condition.name, v) for v in condition.values]

@@ -104,7 +104,7 @@ function render(results, jump) {
   ];
 }
 
-const percent = (share) => `${Math.round(share * 100)}\u00a0%`;
+const percent = (share) => `${Math.round(share * 100)}%`;
 
 function footer({ reader, paragraphs, took }) {
   return el(
@@ -124,7 +124,7 @@ function answerCard(answer, jump, kind) {
     "article",
     { class: `answer-card ${kind}` },
     el("p", { class: "answer-text" }, answer.text),
-    el("p", { class: "confidence" }, meter, `${percent(answer.confidence)} sure`),
+    el("p", { class: "confidence" }, meter, `${percent(answer.confidence)} confidence`),
     flags.length
       ? el(
           "p",

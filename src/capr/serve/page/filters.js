@@ -16,7 +16,7 @@ const unfolded = new Set(); // filters that show all of their values
 let shownSignature = ""; // the filters that the panel shows
 let isPanelOpen = false; // on a narrow screen
 
-/** Count the documents that meet the filters, and show the panel. */
+/** Count the documents that match the filters, and show the panel. */
 export async function show(state) {
   const allowed = dateProblem(state) ? { ...state, from: "", to: "" } : state; // the server rejects such a period
   const body = { filters: filters(allowed), without: state.without };

@@ -13,9 +13,9 @@ const STAGES = {
   lexical: ["Words", "BM25 over text, headings, entities and aspects"],
   dense: ["Meaning", "similarity of query and passage, by the encoder"],
   cdv: ["Sentences", "similarity of query and sentences, by the discourse model"],
-  fusion: ["Joined", "words and meaning combined, 0 to 1"],
+  fusion: ["Fusion", "words and meaning combined, 0 to 1"],
   late: ["Word pieces", "similarity of the pieces of query and passage, by the encoder"],
-  rerank: ["Read", "by the ranker, query and passage together"],
+  rerank: ["Ranker", "query and passage, read together by the ranker"],
 };
 const THUMB =
   "M1.5 8.5h3v8h-3z M6 8.5 9.4 2c1.5 0 2.3 1 2 2.4L10.7 7.5h4.6c1.2 0 1.9 1 1.7 2.1l-1.2 5.4c-.2.9-.9 1.5-1.8 1.5H6z";
@@ -198,7 +198,7 @@ function why(hit) {
       el(
         "thead",
         {},
-        el("tr", {}, ...["Stage", "Rank", "Score", "Of"].map((name) => el("th", { scope: "col" }, name))),
+        el("tr", {}, ...["Stage", "Rank", "Score", "What it scores"].map((name) => el("th", { scope: "col" }, name))),
       ),
       el("tbody", {}, ...rows),
     ),

@@ -257,7 +257,7 @@ function more(count, state) {
     return el(
       "p",
       { class: "quiet" },
-      `These are the best ${k} hits, the maximum of this server; an export has the same hits. Set filters to see others.`,
+      `These are the best ${k} hits, this server's maximum. An export contains the same hits. Add filters to see others.`,
     );
   return button("Show more", () => go({ k: String(k + PAGE) }, { replace: true }), { class: "more" });
 }

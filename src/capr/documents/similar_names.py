@@ -1,4 +1,4 @@
-"""Near names: columns that probably hold one of capr's fields, though they have another name."""
+"""Similar names: columns that probably hold one of capr's fields, though they have another name."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def near_name(field: str, names: Collection[str]) -> str:
 
 
 def near_name_notices(fields: Collection[str], names: Collection[str], may_map: bool) -> Iterator[Notice]:
-    """Yield a notice for the patient and the date, if the table lacks that column and has one of a near name.
+    """Yield a notice for the patient and the date, if the table lacks that column and has one with a similar name.
 
     Args:
         fields: the fields of capr that the table has.
