@@ -5,6 +5,7 @@ import json
 import pytest
 
 from capr.documents import CaprError
+from capr.evaluate.measures import measure
 from capr.evaluate.passages import Passages, make_task
 from capr.supervise.reports import read_reports
 
@@ -17,7 +18,7 @@ QUESTIONS = {
         ("q1", "When did the fever begin?", ["since Monday"]),
         ("q2", "Which drug, beside rest, helps the fever?", ["Paracetamol"]),
     ],
-    "n2": [("q3", "Why was she injured?", ["fall from a ladder"]), ("q4", "Which antibiotic was given?", [])],
+    "n2": [("q3", "Which fall was it, and when?", ["fall from a ladder"]), ("q4", "Which antibiotic was given?", [])],
 }
 
 
@@ -64,6 +65,12 @@ def test_a_question_is_searched_in_its_own_document_unless_everywhere_is_set(pat
     assert len({task.spans[id][0] for id in run["q2"]}) == documents
     best = max(run["q2"], key=run["q2"].get)
     assert task.passages[best].startswith("PLAN:\nParacetamol")
+
+
+def test_plain_questions_have_no_entity_or_aspect_to_match(path):
+    evaluation = measure(*ask(path), "bm25", "question")
+    assert evaluation.measures["R@5"] == 1
+    assert not evaluation.matches
 
 
 def test_limit_reduces_the_queries(path):

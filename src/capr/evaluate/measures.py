@@ -98,7 +98,8 @@ def measure(task: Task, run: Run, model: str, form: str, names: Sequence[str] = 
         per_query[str(value.measure)][value.query_id] = float(value.value)
     kinds = dict.fromkeys(kind for query in task.queries for kind in query.groups)
     groups = {kind: {query.id: query.groups[kind] for query in task.queries if kind in query.groups} for kind in kinds}
-    return Evaluation(task.name, model, form, per_query, groups, matches(task, run) if task.spans else {})
+    has_pairs = task.spans and any(query.entity or query.aspect for query in task.queries)
+    return Evaluation(task.name, model, form, per_query, groups, matches(task, run) if has_pairs else {})
 
 
 def difference(values: Mapping[str, float], other_values: Mapping[str, float], seed: int = 0) -> tuple[float, float]:
