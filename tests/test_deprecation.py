@@ -43,6 +43,7 @@ def test_an_old_attribute_of_a_module_works_with_a_warning(monkeypatch):
 @pytest.mark.parametrize(
     ("module", "old", "new"),
     [
+        ("capr.documents", "NotThereError", "NotFoundError"),
         ("capr.supervise", "Record", "PoolPassage"),
         ("capr.supervise.pairs", "Pairs", "TrainingPairs"),
         ("capr.supervise.reports", "of_samples", "sample_reports"),
@@ -50,7 +51,7 @@ def test_an_old_attribute_of_a_module_works_with_a_warning(monkeypatch):
         ("capr.supervise.visits", "visit", "report_of_visit"),
     ],
 )
-def test_old_names_of_supervision_work_with_a_warning(module, old, new):
+def test_old_names_of_modules_work_with_a_warning(module, old, new):
     imported = importlib.import_module(module)
     with pytest.warns(DeprecationWarning, match=rf"{module}\.{old} is deprecated; use {module}\.{new}"):
         assert getattr(imported, old) is getattr(imported, new)

@@ -5,7 +5,7 @@ import time
 import pytest
 
 from capr.annotate import Query
-from capr.documents import CaprError, Document, NotThereError
+from capr.documents import CaprError, Document, NotFoundError
 from capr.search import Library
 from capr.search.conditions import matches_pattern
 
@@ -55,9 +55,9 @@ def test_messages_of_a_part_reveal_nothing_about_other_documents(part):
     assert "there are A" in notices
     assert "B," not in notices
     assert not any("ward" in notice for notice in part.search("ward:7 plan").notices)
-    with pytest.raises(NotThereError) as hidden:
+    with pytest.raises(NotFoundError) as hidden:
         part.document("b1")
-    with pytest.raises(NotThereError) as missing:
+    with pytest.raises(NotFoundError) as missing:
         part.document("b9")
     assert str(hidden.value).replace("b1", "b9") == str(missing.value)
 
@@ -136,7 +136,7 @@ def test_a_passage_is_returned_by_its_index(library):
     assert passage.passages == 2
     assert len(library.passages("a1")) == 2
     for index in (-1, 2):
-        with pytest.raises(NotThereError, match="no passage"):
+        with pytest.raises(NotFoundError, match="no passage"):
             library.passage("a1", index)
 
 

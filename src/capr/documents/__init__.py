@@ -5,8 +5,8 @@ from capr.documents.document import Annotation, Document, Span
 from capr.documents.problem import (
     BusyError,
     CaprError,
+    NotFoundError,
     Notice,
-    NotThereError,
     Problem,
     ReadError,
     UnavailableError,
@@ -20,7 +20,7 @@ __all__ = [
     "CaprError",
     "Document",
     "DocumentStream",
-    "NotThereError",
+    "NotFoundError",
     "Notice",
     "Problem",
     "ReadError",
@@ -30,4 +30,4 @@ __all__ = [
     "read",
 ]
 
-__getattr__ = renamed_attributes(__name__, {"Reading": "DocumentStream"})
+__getattr__ = renamed_attributes(__name__, {"NotThereError": "NotFoundError", "Reading": "DocumentStream"})

@@ -59,7 +59,7 @@ class CaprError(Exception):
     """The base class of all errors that capr raises on purpose."""
 
 
-class NotThereError(CaprError):
+class NotFoundError(CaprError):
     """The named document, library or other object does not exist."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from capr.annotate.completion import Suggestion
-from capr.documents import Document, NotThereError
+from capr.documents import Document, NotFoundError
 from capr.index import FilteredIndex, Index, Patient, StoredPassage
 from capr.index.filters import ASPECT, clean
 from capr.search.resources import GivenFilters, Resources
@@ -15,24 +15,24 @@ MOST_ASPECTS = 100_000  # aspects to compare; there may be as many as headings
 
 
 def document(index: Index, id: str) -> Document:
-    """Return a document, or raise `NotThereError`."""
+    """Return a document, or raise `NotFoundError`."""
     stored = index.document(clean(id))
     if stored is None:
-        raise NotThereError(f"the library has no document {id!r}. Fix: check the id; capr export lists all.")
+        raise NotFoundError(f"the library has no document {id!r}. Fix: check the id; capr export lists all.")
     return stored
 
 
 def passages(index: Index, id: str) -> Sequence[StoredPassage]:
-    """Return all passages of a document, or raise `NotThereError`."""
+    """Return all passages of a document, or raise `NotFoundError`."""
     return index.passages_in(document(index, id).id)
 
 
 def passage(index: Index, id: str, position: int) -> StoredPassage:
-    """Return a passage of a document by its index, or raise `NotThereError`."""
+    """Return a passage of a document by its index, or raise `NotFoundError`."""
     stored = passages(index, id)
     if not 0 <= position < len(stored):
         count = f"it has {len(stored):,}, counted from 0"
-        raise NotThereError(f"the document {id!r} has no passage {position}. Fix: use an index that exists; {count}.")
+        raise NotFoundError(f"the document {id!r} has no passage {position}. Fix: use an index that exists; {count}.")
     return stored[position]
 
 

@@ -15,7 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from capr.documents import CaprError, NotThereError, UnavailableError
+from capr.documents import CaprError, NotFoundError, UnavailableError
 from capr.serve.problems import ProblemError
 from capr.serve.tokens import timestamp
 
@@ -146,7 +146,7 @@ class ServerDatabase:
         with self._open() as database:
             row = database.execute("SELECT * FROM job WHERE id = ?", (id,)).fetchone()
         if row is None:
-            raise NotThereError(f"there is no job {id!r}. Fix: check the id.")
+            raise NotFoundError(f"there is no job {id!r}. Fix: check the id.")
         return _job(row)
 
     def jobs(self, *states: str) -> list[Job]:
@@ -191,7 +191,7 @@ class ServerDatabase:
         """Remove a saved search of a token."""
         with self._open() as database:
             if not database.execute("DELETE FROM saved WHERE who = ? AND id = ?", (who, id)).rowcount:
-                raise NotThereError(f"there is no saved search {id!r}. Fix: check the id.")
+                raise NotFoundError(f"there is no saved search {id!r}. Fix: check the id.")
 
     # --- feedback ---
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from capr.documents import Document, NotThereError
+from capr.documents import Document, NotFoundError
 from capr.search import Library
 from capr.search.conditions import THERE
 from capr.serve.deidentify import HIDDEN, Deidentifier, mask, mask_metadata
@@ -62,7 +62,7 @@ class Masking:
         """Mask a hit, a passage, an answer or another location of an answer in place, and return it.
 
         Raises:
-            NotThereError: the document has been removed.
+            NotFoundError: the document has been removed.
         """
         if not self:
             return excerpt
@@ -98,7 +98,7 @@ class Masking:
         for excerpt in excerpts:
             try:
                 masked.append(self.excerpt(excerpt))
-            except NotThereError:
+            except NotFoundError:
                 if others := self._excerpts(excerpt.get("others", ())):  # the next best hit represents the group
                     masked.append({**others[0], "group": excerpt["group"], "others": others[1:]})
         return masked

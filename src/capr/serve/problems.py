@@ -11,10 +11,10 @@ from typing import Any
 
 from starlette.responses import Response
 
-from capr.documents import BusyError, CaprError, NotThereError, UnavailableError
+from capr.documents import BusyError, CaprError, NotFoundError, UnavailableError
 
 MEDIA = "application/problem+json"
-STATUS: Sequence[tuple[type[CaprError], int]] = ((NotThereError, 404), (BusyError, 409), (UnavailableError, 503))
+STATUS: Sequence[tuple[type[CaprError], int]] = ((NotFoundError, 404), (BusyError, 409), (UnavailableError, 503))
 # Clients must not learn the folders of the server, so messages have only the last part of a path.
 PATH = re.compile(r"(?<![\w./:])(?:/[^\s/'\"(),;]+)+/([^\s/'\"(),;]+)")
 # The names of RFC 9110; those in Python differ between versions, and clients compare the type.

@@ -68,7 +68,7 @@ class Server:
         self._ready = asyncio.Event()
         self._metrics_task: asyncio.Task[None] | None = None
         self._loader: threading.Thread | None = None
-        self.models: dict[str, str] = {}  # the status of each model: "there", "none" or an error message
+        self.models: dict[str, str] = {}  # the status of each model: "loaded", "none" or an error message
 
     def _gauges(self) -> dict[str, Callable[[], float]]:
         return {
@@ -146,7 +146,7 @@ class Server:
             if self.stopping.is_set():
                 return
             try:
-                self.models[name] = "there" if part() is not None else "none"
+                self.models[name] = "loaded" if part() is not None else "none"
             except CaprError as error:
                 self.models[name] = hide_folders(str(error))
             except Exception:
@@ -157,7 +157,7 @@ class Server:
     @property
     def is_ready(self) -> bool:
         """Whether the server has loaded all models and can search the library."""
-        return self._ready.is_set() and self.models.get("library") == "there" and not self.stopping.is_set()
+        return self._ready.is_set() and self.models.get("library") == "loaded" and not self.stopping.is_set()
 
     async def wait_until_loaded(self) -> None:
         """Wait until all models are loaded.

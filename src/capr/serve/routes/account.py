@@ -20,7 +20,7 @@ SavedId = Annotated[str, Path(max_length=64)]
 async def me(context: Reader) -> Response:
     """The name, role and restrictions of the token, and what this server can do."""
     caller, models = context.caller, context.server.models
-    scores = next((name for name in ("discourse", "encoder") if models.get(name) == "there"), "words")
+    scores = next((name for name in ("discourse", "encoder") if models.get(name) == "loaded"), "words")
     return reply(
         {
             "name": caller.name,
@@ -29,7 +29,7 @@ async def me(context: Reader) -> Response:
             "open": caller.open,
             "ready": context.server.is_ready,
             "features": {
-                "ask": models.get("reader") == "there",
+                "ask": models.get("reader") == "loaded",
                 "scores": scores,
                 "deidentified": context.server.deidentifier is not None,
             },

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from starlette.datastructures import UploadFile
 from starlette.responses import Response, StreamingResponse
 
-from capr.documents import NotThereError
+from capr.documents import NotFoundError
 from capr.documents.files import SIDECAR
 from capr.search import Library
 from capr.serve.api_route import ApiRoute
@@ -134,5 +134,5 @@ async def _job(id: str, context: RequestContext) -> Job:
     context.record.more = {"job": id}
     job = await context.run_light(lambda *_: jobs.job(id))
     if job.who != caller.id and not caller.may("admin"):
-        raise NotThereError(f"there is no job {id!r}. Fix: check the id.")
+        raise NotFoundError(f"there is no job {id!r}. Fix: check the id.")
     return job
