@@ -44,8 +44,8 @@ def test_a_server_writes_no_other_files_into_the_library(serve, folder):
     assert wait(client, job)["added"] == 1
     client.post("/api/saved", json={"name": "Lasix", "address": "q=lasix"})
     assert {path.name for path in folder.iterdir()} - {"library.db-wal", "library.db-shm"} == before
-    names = {path.name for path in folder.with_name("library.state").iterdir()} - {"desk.db-wal", "desk.db-shm"}
-    assert names == {"state.json", "state.lock", "desk.db", "desk.lock", "jobs", "jobs.lock", "audit"}
+    names = {path.name for path in folder.with_name("library.state").iterdir()} - {"server.db-wal", "server.db-shm"}
+    assert names == {"state.json", "state.lock", "server.db", "server.lock", "jobs", "jobs.lock", "audit"}
 
 
 def test_the_state_is_private(serve, tokens, state):

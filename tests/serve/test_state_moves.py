@@ -73,6 +73,28 @@ def test_all_files_move_once_with_a_log_message(folder, older, caplog):
     assert len(caplog.records) == 1
 
 
+def test_the_database_in_a_state_gets_its_new_name(folder, older, caplog):
+    state = open_state(folder)
+    state.database.rename(state.folder / "desk.db")  # as in a state that an older version wrote, or in its backup
+    (state.folder / "desk.lock").touch()
+    older.check(open_state(folder))
+    assert not [path.name for path in state.folder.iterdir() if path.name.startswith("desk.")]
+    assert caplog.messages[1:] == [f"renamed {state.folder / 'desk.db'} of an older version to server.db"]
+
+
+def test_a_database_in_use_keeps_its_old_name(folder, older):
+    state = open_state(folder)
+    state.database.rename(state.folder / "desk.db")
+    ServerDatabase(state.folder / "desk.db")
+    with sqlite3.connect(state.folder / "desk.db") as reading:
+        reading.execute("BEGIN")
+        reading.execute("SELECT * FROM job").fetchone()
+        with pytest.raises(BusyError, match="Fix: stop that server first"):
+            open_state(folder)
+    reading.close()
+    older.check(open_state(folder))
+
+
 def test_a_server_continues_the_work_of_the_older_one(folder, older, serve):
     client = serve(older.token)
     assert wait(client, older.waiting)["added"] == 1

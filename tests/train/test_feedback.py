@@ -21,7 +21,7 @@ def test_feedback_becomes_a_model(run, bert, tmp_path, monkeypatch, kind):
         for title in TITLES:
             text = f"SYMPTOMS: {title} is often a rash with fever.\n\nTREATMENT: For {title} there is rest and tablets."
             library.add(Document(title, text, title))
-        database = ServerDatabase(tmp_path / "desk.db")
+        database = ServerDatabase(tmp_path / "server.db")
         for title in TITLES:
             symptoms, treatment = (stored.entry.passage.span for stored in library.passages(title))
             database.judge("a", {"query": f"What helps against {title}?"}, (title, *treatment), True)

@@ -26,12 +26,13 @@ from capr.serve.durable import sync_folder
 log = logging.getLogger("capr")
 SUFFIX = ".state"  # of the folder beside the library
 OWNER, LOCK = "state.json", "state.lock"
-TOKENS, DATABASE, JOBS, AUDIT = "tokens.json", "desk.db", "jobs", "audit"
-PREFIXES = (OWNER, LOCK, TOKENS, "desk.", JOBS, AUDIT, "lost+found")  # of the names of files in the folder
+TOKENS, DATABASE, JOBS, AUDIT = "tokens.json", "server.db", "jobs", "audit"
+OLD_DATABASE, OLD_LOCK = "desk.db", "desk.lock"  # of an older version
+PREFIXES = (OWNER, LOCK, TOKENS, "server.", "desk.", JOBS, AUDIT, "lost+found")  # of the names of files in the folder
 # The trail moves first. A server of an older version that still runs cannot write it any more, and rejects every
 # request before it could find that there are no tokens and accept everybody.
-MOVED = (AUDIT, JOBS, DATABASE, TOKENS)
-LOCKS = {"jobs.lock": DATABASE, "desk.lock": DATABASE, f"{TOKENS}.lock": TOKENS}  # of an older version, by lock file
+MOVED = {AUDIT: AUDIT, JOBS: JOBS, OLD_DATABASE: DATABASE, TOKENS: TOKENS}  # the new name for each old one
+LOCKS = {"jobs.lock": OLD_DATABASE, OLD_LOCK: OLD_DATABASE, f"{TOKENS}.lock": TOKENS}  # the file of each lock file
 PART, COPIED = ".part", ".moved"  # an incomplete copy on another file system, and the source of a complete one
 REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # a Path writes opensearch://host as opensearch:/host
 SECRET = re.compile(r"(?<=://)[^/@]*@")  # a name and a password in an address
@@ -42,7 +43,7 @@ class State:
     """The files of a server, in a folder that only its user may read (0700, files 0600).
 
     `state.json` names the library of the state, and the folder of the audit trail if it is elsewhere. A process holds
-    `state.lock` while it opens the folder. Each file below has a lock file for writers beside it, and `desk.db` the
+    `state.lock` while it opens the folder. Each file below has a lock file for writers beside it, and `server.db` the
     files that SQLite needs while it is open.
     """
 
@@ -123,6 +124,7 @@ def open_state(
             _claim(folder, library, home)
             if trail != _recorded_trail(folder):
                 _write_record(folder / OWNER, {**_read_record(folder / OWNER), AUDIT: str(trail)}, home)
+            _rename_old_database(folder)
             if home is not None:
                 _move_old_files(home, folder, _old_files(home, trail))
     except OSError as error:
@@ -249,7 +251,26 @@ def _public_name(library: str | Path) -> str:
     return SECRET.sub("", re.sub(":/+", "://", str(library), count=1))
 
 
-# --- files of an older version in the library ---
+# --- files of an older version ---
+
+
+def _rename_old_database(folder: Path) -> None:
+    """Give the database in the folder of the state its new name, unless there is one of that name.
+
+    Raises:
+        BusyError: a server of an older version is using the database.
+        CaprError: the database is damaged.
+    """
+    old, new = folder / OLD_DATABASE, folder / DATABASE
+    if not old.exists() or new.exists():
+        return
+    with _locked(folder / OLD_LOCK, make=False):
+        _checkpoint(old)
+        _restrict(old)
+        old.rename(new)
+        (folder / OLD_LOCK).unlink(missing_ok=True)
+    sync_folder(folder)
+    log.warning("renamed %s of an older version to %s", old, new.name)
 
 
 def _old_files(home: Path, audit: str | Path) -> list[str]:
@@ -262,18 +283,18 @@ def _old_files(home: Path, audit: str | Path) -> list[str]:
 def _move_old_files(home: Path, folder: Path, names: Sequence[str]) -> None:
     """Move files from the library to the state, unless the state has files of the same name."""
     for name in names:
-        _finish_move(home / name, folder / name)
+        _finish_move(home / name, folder / MOVED[name])
     remaining = [
         name for name in names if (home / name).exists() and (home / name).resolve() != (folder / name).resolve()
     ]
-    moving = [name for name in remaining if not (folder / name).exists()]
+    moving = [name for name in remaining if not (folder / MOVED[name]).exists()]
     if moving:
         with _lock_old_files(home):
             for name in moving:
-                if name == DATABASE:
+                if name == OLD_DATABASE:
                     _checkpoint(home / name)
                 _restrict(home / name)
-                _move(home / name, folder / name)
+                _move(home / name, folder / MOVED[name])
         log.warning("moved %s of an older version from %s to %s", ", ".join(moving), home, folder)
     if unused := [name for name in remaining if name not in moving]:
         log.warning("capr ignores %s in %s, because %s has its own", ", ".join(unused), home, folder)
@@ -297,7 +318,7 @@ def _lock_old_files(home: Path) -> Iterator[None]:
             locks.enter_context(_locked(home / "jobs.lock", make=False, wait=False))
         except BlockingIOError as error:
             raise _busy(home) from error
-        for name in ("desk.lock", f"{TOKENS}.lock", f"{AUDIT}/lock"):
+        for name in (OLD_LOCK, f"{TOKENS}.lock", f"{AUDIT}/lock"):
             locks.enter_context(_locked(home / name, make=False))
         yield
 
@@ -316,13 +337,13 @@ def _checkpoint(file: Path) -> None:
 
 
 def _busy(home: Path) -> BusyError:
-    fact = f"the jobs and tokens in {home} must move out of the library, but a server of an older version runs"
+    fact = f"the jobs and tokens in {home} must move, but a server of an older version runs"
     return BusyError(f"{fact}. Fix: stop that server first.")
 
 
 def _damaged(file: Path, error: Exception) -> CaprError:
     fix = f"restore {file.name} from a backup, or remove it, and lose jobs, saved searches and feedback"
-    return CaprError(f"{file} cannot be read ({error}), so it does not move out of the library. Fix: {fix}.")
+    return CaprError(f"{file} cannot be read ({error}), so it does not move. Fix: {fix}.")
 
 
 def _finish_move(source: Path, target: Path) -> None:
