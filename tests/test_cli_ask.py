@@ -112,9 +112,9 @@ def test_json_has_offsets(folder):
     text = (folder / "notes" / f"{NOTE}.txt").read_text()
     assert text[answer["begin"] : answer["end"]] == answer["text"] == "1,000 mg IV q.12h."
     assert text[answer["paragraph"]["begin"] : answer["paragraph"]["end"]] == answer["paragraph"]["text"]
-    assert (results["found"], results["reader"], answer["metadata"]["patient"]) == (True, "fake", "p03")
+    assert (results["answered"], results["reader"], answer["metadata"]["patient"]) == (True, "fake", "p03")
     no_results = json.loads(ask(folder, "library", "zebra", "--filter", "patient=p03", "--json").stdout)
-    assert (no_results["found"], no_results["answers"]) == (False, [])
+    assert (no_results["answered"], no_results["answers"]) == (False, [])
 
 
 def test_a_library_and_a_file_give_the_same_answers(folder):

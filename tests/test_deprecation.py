@@ -7,6 +7,7 @@ from types import ModuleType
 import pytest
 
 from capr.deprecation import renamed_arguments, renamed_attributes
+from capr.search import Answers
 
 
 @renamed_arguments(limit="k")
@@ -27,6 +28,13 @@ def test_new_arguments_give_no_warning():
 def test_an_argument_cannot_have_both_names():
     with pytest.raises(TypeError, match="got both 'k' and its old name 'limit'"):
         complete("a", k=1, limit=2)
+
+
+def test_an_old_attribute_of_an_object_works_with_a_warning():
+    answers = Answers("q", (), 0.5, "reader")
+    with pytest.warns(DeprecationWarning, match=r"Answers\.found is deprecated; use Answers\.answered") as warnings:
+        assert answers.found is False
+    assert warnings[0].filename == __file__
 
 
 def test_an_old_attribute_of_a_module_works_with_a_warning(monkeypatch):

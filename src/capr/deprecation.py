@@ -36,6 +36,16 @@ def renamed_arguments(**renamed: str) -> Callable[[Callable[Parameters, Value]],
     return decorate
 
 
+def renamed_property(old: str, new: str) -> property:
+    """Return a property for the old name of an attribute."""
+
+    def get(self: object) -> Any:
+        warn(f"{type(self).__name__}.{old}", f"{type(self).__name__}.{new}")
+        return getattr(self, new)
+
+    return property(get, doc=f"The old name of `{new}`.")
+
+
 def renamed_attributes(module: str, renamed: Mapping[str, str]) -> Callable[[str], Any]:
     """Return a module's `__getattr__` that finds its attributes by their old names.
 

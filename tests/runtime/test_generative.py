@@ -101,7 +101,7 @@ def test_a_good_reply_is_located_in_the_paragraph(server):
     answers = ask(server)
     assert texts_and_headings(answers)[:2] == [("20 mg", ("HISTORY",)), ("40\nmg", ("MEDICATIONS",))]
     assert all(NOTE[answer.span] == answer.text for answer in answers)
-    assert (answers.found, answers[0].confidence) == (True, 0.9)
+    assert (answers.answered, answers[0].confidence) == (True, 0.9)
     assert [place.headings for place in answers[1].places] == [("PLAN",)]
     assert texts_and_headings(answers)[2] == (
         "Lasix",
@@ -148,7 +148,7 @@ def test_json_is_found_in_prose(server, reply):
 def test_a_paragraph_without_an_answer_of_the_model_has_no_answer(server, reply):
     server.content = reply
     answers = ask(server, paragraphs=9)
-    assert (answers.found, len(answers), len(server.bodies)) == (False, 0, 4)
+    assert (answers.answered, len(answers), len(server.bodies)) == (False, 0, 4)
 
 
 @pytest.mark.parametrize(
@@ -165,7 +165,7 @@ def test_a_paragraph_without_an_answer_of_the_model_has_no_answer(server, reply)
 def test_an_unusable_reply_is_refused_and_the_extractive_answer_stays(server, reply, reason):
     server.content = reply
     answers = ask(server, paragraphs=1)
-    assert (answers.found, answers[0].text, len(answers[0].places)) == (True, "Lasix", 3)
+    assert (answers.answered, answers[0].text, len(answers[0].places)) == (True, "Lasix", 3)
     assert answers.notices[1].startswith("capr rejected a reply from tiny: ")
     assert reason in answers.notices[1]
     assert answers.notices[1].endswith("The extractive reader answers instead.")
@@ -219,17 +219,17 @@ def test_the_answer_of_the_model_has_at_least_the_threshold_as_confidence(server
     server.content = '{"answer": "20 mg"}'
     reader = GenerativeReader(FakeReader(0.1), server.url, "tiny", paragraphs=1)
     answers = capr.ask(NOTE, "Lasix", reader=reader)
-    assert (answers.found, answers[0].text, answers[0].confidence) == (True, "20 mg", 0.5)
+    assert (answers.answered, answers[0].text, answers[0].confidence) == (True, "20 mg", 0.5)
     assert answers.reader == "tiny and fake"
     assert reader.read("Lasix", [NOTE.text])[0][0].confidence == 0.5
     higher = GenerativeReader(FakeReader(0.1), server.url, "tiny", paragraphs=1, threshold=0.8)
-    assert capr.ask(NOTE, "Lasix", reader=higher, threshold=0.8).found
+    assert capr.ask(NOTE, "Lasix", reader=higher, threshold=0.8).answered
 
 
 def test_too_long_and_empty_paragraphs_are_not_sent(server):
     long = Document("n", "Lasix" + "x" * 30_000)
     answers = capr.ask(long, "Lasix", reader=GenerativeReader(FakeReader(), server.url, "tiny"))
-    assert answers.found
+    assert answers.answered
     assert "too long for tiny" in answers.notices[0]
     capr.ask(Document("n", ""), "Lasix", reader=GenerativeReader(FakeReader(), server.url, "tiny"))
     assert server.bodies == []

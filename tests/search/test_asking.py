@@ -46,7 +46,7 @@ def alone(monkeypatch):
 def test_an_answer_has_its_span_sentence_paragraph_and_headings():
     answers = ask("81 mg?")
     (answer,) = answers
-    assert answers.found
+    assert answers.answered
     assert (answers.question, answers.reader, answers.threshold) == ("81 mg?", "fake", 0.5)
     assert (answers.documents, answers.paragraphs) == (1, 4)
     assert answer.text == NOTE.text[answer.span.begin : answer.span.end] == "81 mg"
@@ -117,17 +117,17 @@ def test_offsets_count_characters():
 
 def test_an_answer_below_the_threshold_is_listed_but_not_found():
     answers = ask("81 mg", reader=FakeReader(0.3))
-    assert not answers.found
+    assert not answers.answered
     assert answers[0].text == "81 mg"
-    assert ask("81 mg", reader=FakeReader(0.3), threshold=0.3).found
-    assert not ask("81 mg", threshold=0.95).found
-    assert not ask("warfarin").found
+    assert ask("81 mg", reader=FakeReader(0.3), threshold=0.3).answered
+    assert not ask("81 mg", threshold=0.95).answered
+    assert not ask("warfarin").answered
 
 
 @pytest.mark.parametrize("text", ["", " \n\n "])
 def test_an_empty_document_has_no_answer(text):
     answers = ask("what?", Document("n", text))
-    assert (answers.found, len(answers), answers.paragraphs) == (False, 0, 0)
+    assert (answers.answered, len(answers), answers.paragraphs) == (False, 0, 0)
 
 
 @pytest.mark.parametrize("question", ["", "  ", "?!"])
@@ -139,7 +139,7 @@ def test_a_question_needs_words(question):
 def test_a_question_that_is_too_long_is_refused():
     with pytest.raises(CaprError, match=r"1,203 characters, and only 1,000 are read\. Fix: "):
         ask("why " * 300 + "so?")
-    assert not ask("why " * 249).found
+    assert not ask("why " * 249).answered
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_an_answer_in_a_very_long_line_is_found():
     assert answer.span == Span(len(words), len(words) + 13)
     assert max(map(len, reader.paragraphs)) < 3000
     long_word = "x" * 1_000_000
-    assert not ask("warfarin", Document("n", long_word)).found
+    assert not ask("warfarin", Document("n", long_word)).answered
 
 
 def test_too_much_to_read_is_refused(monkeypatch):
@@ -278,7 +278,7 @@ def test_a_cue_late_in_a_long_answer_does_not_count():
 
 def test_answers_as_json(alone):
     record = json.loads(json.dumps(ask("chest pain/40 mg/40 MG").as_json()))
-    assert record.keys() >= {"question", "found", "threshold", "reader", "took", "notices", "answers"}
+    assert record.keys() >= {"question", "answered", "found", "threshold", "reader", "took", "notices", "answers"}
     pain, dose = record["answers"]
     assert pain["context"] == {"negated": {"text": "denies", "begin": 12, "end": 18}}
     for record in (pain, pain["sentence"], pain["paragraph"], dose["places"][0]):
@@ -360,15 +360,15 @@ def test_a_library_takes_the_reader_of_the_call_or_of_its_opening(opened, monkey
     library.add(NOTES)
     with pytest.raises(CaprError, match=r"there is no reader of answers in .*Fix: .*--reader"):
         library.ask("gout")
-    assert library.ask("gout", reader=FakeReader()).found
+    assert library.ask("gout", reader=FakeReader()).answered
     monkeypatch.setattr(models, "_loaded_reader", lambda folder: FakeReader(0.1 if folder.name == "low" else 0.9))
-    assert library.ask("gout", reader=tmp_path / "high").found
-    assert not opened(reader=tmp_path / "low").ask("gout").found
+    assert library.ask("gout", reader=tmp_path / "high").answered
+    assert not opened(reader=tmp_path / "low").ask("gout").answered
     with pytest.raises(CaprError, match='the reader is "none"'):
         opened(reader="none").ask("gout")
     (tmp_path / "reader").mkdir()
     monkeypatch.setenv("CAPR_WEIGHTS", str(tmp_path))
-    assert opened().ask("gout").found
+    assert opened().ask("gout").answered
 
 
 def test_invalid_options_of_a_library_are_refused(library):

@@ -120,7 +120,8 @@ def test_any_listing_can_be_printed(library, capsys):
             Answers("why?", (), 0.5, "fake", 1, 2, 0.1234, ("a note",)),
             {
                 "question": "why?",
-                "found": False,
+                "answered": False,
+                "found": False,  # the name of "answered" before 0.2
                 "threshold": 0.5,
                 "reader": "fake",
                 "documents": 1,

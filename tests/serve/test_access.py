@@ -320,7 +320,7 @@ def test_the_list_of_tokens_breaks_no_value(folder, run, tokens, monkeypatch):
     tokens(name="ward 3", days=90, patient=["A", "C"], type=["Discharge summary"])
     tokens("writer", name="nightly import")
     header, first, restricted, second = run("token", "list", folder).out.splitlines()
-    assert header.split() == ["id", "role", "made", "expires", "state", "name"]
+    assert header.split() == ["id", "role", "created", "expires", "state", "name"]
     assert re.fullmatch(r"\w{8}  reader  \d{4}-\d\d-\d\d  \d{4}-\d\d-\d\d  valid  ward 3", first)
     assert restricted == " " * 10 + "restricted to patient=A, patient=C, type=Discharge summary"
     assert re.fullmatch(r"\w{8}  writer  \d{4}-\d\d-\d\d  never       valid  nightly import", second)

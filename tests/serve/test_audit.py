@@ -55,12 +55,12 @@ def test_changes_and_rejected_requests_are_recorded(client, tokens, trail):
     assert trail()[0]["documents"] == ["c1"]
 
 
-def test_documents_that_the_reply_does_not_show_are_recorded_as_asked(client, tokens, trail, state):
+def test_documents_that_the_reply_does_not_show_are_recorded_as_requested(client, tokens, trail, state):
     reader = client.with_token(tokens(name="r", patient=["A"]))
     for path in ("/api/documents/none", "/api/documents/b1", "/api/documents/a1/passages/99"):
         reader.get(path)
     reader.delete("/api/documents/a1")
-    assert [(entry["status"], entry.get("asked"), entry.get("documents")) for entry in trail()] == [
+    assert [(entry["status"], entry.get("requested"), entry.get("documents")) for entry in trail()] == [
         (404, ["none"], None),
         (404, ["b1"], None),
         (404, ["a1"], None),
@@ -95,7 +95,7 @@ def test_a_job_records_its_documents_and_the_holder_of_its_token(client, tokens,
     (second,) = entries(state.audit, document="k1")
     assert second["documents"] == ["k1"]
     assert list(entries(state.audit, document="a1")) == []
-    assert next(entry for entry in trail() if entry.get("asked"))["asked"] == ["k1", "a1"]
+    assert next(entry for entry in trail() if entry.get("requested"))["requested"] == ["k1", "a1"]
 
 
 def test_a_job_that_cannot_be_recorded_fails(client, monkeypatch):
@@ -288,7 +288,7 @@ def test_the_audit_command(client, tokens, folder, capsys, monkeypatch):
     assert audit("--since", "2999") == []
     bert.get("/api/documents/none")
     client.with_token("capr_wrong").get("/api/stats")
-    assert audit()[3].endswith("bert  GET /api/documents/{id:path}  404  asked for none")
+    assert audit()[3].endswith("bert  GET /api/documents/{id:path}  404  requested none")
     assert audit()[4].endswith("nobody  GET /api/stats  401")
     assert audit("--document", "none") == []
     assert len(audit("--since", "2020-01-01")) == 5

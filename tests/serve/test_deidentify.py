@@ -148,11 +148,11 @@ def test_a_group_keeps_its_other_documents(client, removed_after, gone):
 def test_answers_have_no_answer_of_a_removed_document(client, removed_after, trail):
     body = {"question": "Lasix?", "filters": {"patient": "A"}}
     answers = client.post("/api/ask", json=body).json()
-    assert answers["found"]
+    assert answers["answered"]
     assert [answer["document"] for answer in answers["answers"]] == ["a2"]
     removed_after("ask", "a2")
     answers = client.post("/api/ask", json=body).json()
-    assert (answers["found"], answers["answers"]) == (False, [])
+    assert (answers["answered"], answers["answers"]) == (False, [])
     assert not trail()[-1].get("documents")
 
 
@@ -164,7 +164,7 @@ def test_an_answer_has_no_location_in_a_removed_document(client, removed_after):
     (location,) = answer["places"]
     removed_after("ask", location["document"])
     answers = client.post("/api/ask", json=body).json()
-    assert answers["found"]
+    assert answers["answered"]
     assert [(found["document"], found["places"]) for found in answers["answers"]] == [(answer["document"], [])]
 
 

@@ -151,7 +151,13 @@ def test_old_names_still_work_and_are_marked_as_deprecated(client):
         client.post("/api/ask", json={**ask, "top": 1}).json()["answers"]
         == client.post("/api/ask", json={**ask, "k": 1}).json()["answers"]
     )
+    answers = client.post("/api/ask", json=ask).json()
+    assert answers["found"] == answers["answered"]
+    search = client.post("/api/saved", json={"name": "Lasix", "address": "q=lasix"}).json()
+    assert search["made"] == search["created"]
     document = client.get("/api/openapi.json").json()
+    for schema, old in (("AskReply", "found"), ("SavedSearch", "made"), ("JobReply", "made")):
+        assert document["components"]["schemas"][schema]["properties"][old]["deprecated"]
     assert document["paths"]["/api/feedback/given"]["post"]["deprecated"]
     assert document["components"]["schemas"]["AskBody"]["properties"]["top"]["deprecated"]
     for path in ("/api/patients", "/api/suggest", "/api/aspects"):

@@ -88,7 +88,7 @@ def test_sentence_scores_do_not_reveal_words_of_hidden_documents(part, whole):
 
 
 def test_asking(part, whole):
-    assert whole.post("/api/ask", json={"question": "Bergen?"}).json()["found"]
+    assert whole.post("/api/ask", json={"question": "Bergen?"}).json()["answered"]
     check_clean(part.post("/api/ask", json={"question": "5 mg?"}))
     assert not part.post("/api/ask", json={"question": "Bergen?"}).json()["answers"]
     hidden = part.post("/api/ask", json={"question": "5 mg?", "document": "b1"})

@@ -63,11 +63,11 @@ def test_options_of_a_search(client):
 
 def test_asking(client):
     answers = client.post("/api/ask", json={"question": "40 mg?", "filters": {"patient": "A"}}).json()
-    assert answers["found"]
+    assert answers["answered"]
     (best, *_) = answers["answers"]
     assert (best["document"], best["text"]) == ("a2", TEXTS["a2"][best["begin"] : best["end"]])
     other = client.post("/api/ask", json={"question": "40 mg?", "document": "b1"}).json()
-    assert not other["found"]
+    assert not other["answered"]
 
 
 def test_asking_without_a_reader(folder, serve):

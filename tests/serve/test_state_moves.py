@@ -20,18 +20,32 @@ from capr.serve.tokens import TokenStore
 OLD = {"tokens.json", "tokens.json.lock", "desk.db", "desk.lock", "jobs", "jobs.lock", "audit"}
 
 
+def rename_to_old_names(library):
+    """Give the columns of the database and the keys of the tokens the names that older versions use."""
+    with sqlite3.connect(library / "desk.db") as database:
+        for table in ("job", "saved", "feedback"):
+            database.execute(f"ALTER TABLE {table} RENAME COLUMN created TO made")
+    database.close()
+    tokens = library / "tokens.json"
+    tokens.write_text(tokens.read_text().replace('"created":', '"made":'))
+
+
 class OlderState:
     """The files of an older version in the folder of a library."""
 
     def __init__(self, library):
         self.library, self.before = library, {path.name for path in library.iterdir()}
         self.token, record = TokenStore(library / "tokens.json").create("anna", "writer")
-        self.who = record.id
+        self.who, self.created = record.id, record.created
         database = ServerDatabase(library / "desk.db")
         self.waiting = database.create_job(self.who, False, 1).id
+        rename_to_old_names(library)
         with sqlite3.connect(library / "desk.db") as still_open:  # keeps the last change in the -wal
             still_open.execute("SELECT * FROM saved").fetchall()
-            database.save_search(self.who, "Lasix", "q=lasix")
+            saved = ("9c34", self.who, "Lasix", "q=lasix", self.created)
+            with sqlite3.connect(library / "desk.db") as older:
+                older.execute("INSERT INTO saved (id, who, name, address, made) VALUES (?, ?, ?, ?, ?)", saved)
+            older.close()
             for name in ("desk.db", "desk.db-wal", "desk.db-shm"):
                 shutil.copy(library / name, library / f"{name}.copy")
         still_open.close()
@@ -48,9 +62,11 @@ class OlderState:
 
     def check(self, state):
         """Check that the state has all files, and the library has none of them."""
-        assert TokenStore(state.tokens).find(self.token).name == "anna"
+        token = TokenStore(state.tokens).find(self.token)
+        assert (token.name, token.created) == ("anna", self.created)
         database = ServerDatabase(state.database)
-        assert [row["name"] for row in database.saved_searches(self.who)] == ["Lasix"]
+        searches = [(row["name"], row["created"], row["made"]) for row in database.saved_searches(self.who)]
+        assert searches == [("Lasix", self.created, self.created)]
         assert [job.id for job in database.jobs("waiting")] == [self.waiting]
         assert (state.jobs / self.waiting / "note.txt").read_text() == "PLAN: It waited."
         assert [row["number"] for row in entries(state.audit)] == [0, 1]

@@ -169,7 +169,7 @@ def test_a_job_whose_documents_were_never_complete_is_interrupted(client, state)
     (state.jobs / f"{job.id}.part").mkdir(parents=True)
     time.sleep(1.2)
     assert database.job(job.id).state == "waiting"
-    database.update_job(job.id, made="2024-03-18T09:30:00Z")
+    database.update_job(job.id, created="2024-03-18T09:30:00Z")
     assert wait(client, job.id)["state"] == "interrupted"
     assert list(state.jobs.iterdir()) == []
 

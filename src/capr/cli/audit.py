@@ -58,7 +58,8 @@ def _line(entry: dict[str, Any]) -> str:
     details = [f"{name}={value!r}" for name, value in entry.get("query", {}).items()]
     details += [f"{name}={value}" for name, value in entry.get("filters", {}).items()]
     details += [f"job={entry['job']}"] if "job" in entry else []
-    details += [f"asked for {_ids(entry['asked'])}"] if entry.get("asked") else []
+    requested = entry.get("requested") or entry.get("asked")  # the old name, in entries of older versions
+    details += [f"requested {_ids(requested)}"] if requested else []
     details += [f"-> {_ids(entry['documents'])}"] if entry.get("documents") else []
     who = entry.get("who") or "nobody"
     request = f"{entry.get('method', '')} {entry.get('path') or entry.get('route', '')}".strip()

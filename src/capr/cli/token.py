@@ -98,7 +98,7 @@ def show(library: inputs.LibraryLocation, state: State = "", as_json: inputs.Jso
     if not tokens:
         console.print("There is no token: the server answers only this machine.")
         return
-    rows = [("id", "role", "made", "expires", "state", "name"), *map(_row, tokens)]
+    rows = [("id", "role", "created", "expires", "state", "name"), *map(_row, tokens)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
     restrictions = ["", *(_restrictions(token) for token in tokens)]
     for row, restricted in zip(rows, restrictions, strict=True):
@@ -111,7 +111,7 @@ def show(library: inputs.LibraryLocation, state: State = "", as_json: inputs.Jso
 def _row(token: Token) -> tuple[str, ...]:
     """Return the cells of a token, with days instead of times; the name, which may be long, is the last."""
     expires = token.expires[:DAY] or "never"
-    return token.id, token.role, token.made[:DAY], expires, token.state(), inputs.printable(token.name)
+    return token.id, token.role, token.created[:DAY], expires, token.state(), inputs.printable(token.name)
 
 
 def revoke(
@@ -135,7 +135,8 @@ def revoke(
 
 
 def _public_fields(token: Token) -> dict[str, object]:
-    return {name: value for name, value in asdict(token).items() if name != "hash"}
+    """Return a token without its hash; `made` is the old name of `created`."""
+    return {name: value for name, value in asdict(token).items() if name != "hash"} | {"made": token.created}
 
 
 def _restrictions(token: Token) -> str:

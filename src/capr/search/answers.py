@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from capr.annotate.context import Cue, cues_as_json
+from capr.deprecation import renamed_property
 from capr.documents import Document, Span
 from capr.search.json_records import span_as_json
 from capr.search.listing import Listing
@@ -133,15 +134,21 @@ class Answers(Listing[Answer]):
     notices: tuple[str, ...] = ()
 
     @property
-    def found(self) -> bool:
+    def answered(self) -> bool:
         """Whether the confidence of the best answer reaches the threshold."""
         return bool(self.answers) and self.answers[0].confidence >= self.threshold
 
+    found = renamed_property("found", "answered")
+
     def about(self) -> dict[str, Any]:
-        """Return the question, the reader and whether an answer was found, as plain values."""
+        """Return the question, the reader and whether there is an answer, as plain values.
+
+        `found` is the old name of `answered`, which this release still supports.
+        """
         return {
             "question": self.question,
-            "found": self.found,
+            "answered": self.answered,
+            "found": self.answered,
             "threshold": self.threshold,
             "reader": self.reader,
             "documents": self.documents,

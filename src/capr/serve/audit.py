@@ -42,20 +42,20 @@ class AuditRecord:
         query: the text, entity and aspect of the query, as the caller sent them.
         filters: the filters, as the caller sent them.
         documents: the ids of all documents that the reply shows or the request changed.
-        asked: the ids of documents that the caller requested or sent, but that were neither shown nor changed.
+        requested: the ids of documents that the caller named or sent, but that were neither shown nor changed.
         more: further fields of the entry.
     """
 
     query: Mapping[str, str] = field(default_factory=dict)
     filters: Mapping[str, Any] = field(default_factory=dict)
     documents: Sequence[str] = ()
-    asked: Sequence[str] = ()
+    requested: Sequence[str] = ()
     more: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def refused(self) -> AuditRecord:
         """Return the record of the request if the server refuses it and shows none of the documents."""
-        return replace(self, documents=(), asked=[*self.asked, *self.documents])
+        return replace(self, documents=(), requested=[*self.requested, *self.documents])
 
 
 class Audit:
@@ -97,7 +97,8 @@ class Audit:
             "query": query,
             "filters": record.filters,
             "documents": list(record.documents),
-            "asked": list(record.asked),
+            "requested": list(record.requested),
+            "asked": list(record.requested),  # the old name, for programs that read the trail
         }
         entry = {**fields, **{name: value for name, value in details.items() if value}, **record.more}
         return json.dumps(entry, ensure_ascii=False, default=str).encode("utf-8", "replace") + b"\n"

@@ -36,7 +36,7 @@ class Job:
 
     Attributes:
         id: the id of the job.
-        made: when the job was created.
+        created: when the job was created.
         who: the id of the token that created it.
         state: `waiting`, `running`, `done`, `failed` or `interrupted`.
         replace: whether the job replaces documents that have the same id.
@@ -48,7 +48,7 @@ class Job:
     """
 
     id: str
-    made: str
+    created: str
     who: str
     state: str
     replace: bool
@@ -70,7 +70,8 @@ class Job:
         return {
             "job": self.id,
             "state": self.state,
-            "made": self.made,
+            "created": self.created,
+            "made": self.created,  # the old name
             "done": self.done,
             "total": self.total,
             "added": self.added,
@@ -93,7 +94,7 @@ class Judgement:
     begin: int
     end: int
     answers: int
-    made: str
+    created: str
 
 
 class ServerDatabase:
@@ -115,6 +116,7 @@ class ServerDatabase:
             fcntl.flock(descriptor, fcntl.LOCK_EX)  # several workers may start at the same time
             with self._open() as database:
                 database.execute("PRAGMA journal_mode = WAL")
+                _rename_old_columns(database)
                 database.executescript(files("capr.serve").joinpath("database.sql").read_text("utf-8"))
         finally:
             os.close(descriptor)
@@ -135,7 +137,7 @@ class ServerDatabase:
         """Create a waiting job, and delete the oldest of the ended jobs if there are too many."""
         id = secrets.token_hex(8)
         with self._open() as database:
-            query = "INSERT INTO job (id, made, who, state, replace, total) VALUES (?, ?, ?, 'waiting', ?, ?)"
+            query = "INSERT INTO job (id, created, who, state, replace, total) VALUES (?, ?, ?, 'waiting', ?, ?)"
             database.execute(query, (id, _now(), who, replace, total))
             old = "SELECT id FROM job WHERE state IN ('done', 'failed', 'interrupted') ORDER BY rowid DESC LIMIT -1"
             database.execute(f"DELETE FROM job WHERE id IN ({old} OFFSET ?)", (MAX_ENDED_JOBS,))
@@ -169,23 +171,22 @@ class ServerDatabase:
 
     def save_search(self, who: str, name: str, address: str) -> dict[str, str]:
         """Save a search of a token, and return it."""
-        search = {"id": secrets.token_hex(8), "name": name, "address": address, "made": _now()}
+        created = _now()
+        search = {"id": secrets.token_hex(8), "name": name, "address": address, "created": created, "made": created}
         with self._open() as database:
             count = database.execute("SELECT COUNT(*) FROM saved WHERE who = ?", (who,)).fetchone()[0]
             if count >= MAX_SAVED_SEARCHES:
                 raise CaprError(f"there are {MAX_SAVED_SEARCHES} saved searches already. Fix: remove one.")
-            row = (search["id"], who, name, address, search["made"])
+            row = (search["id"], who, name, address, created)
             database.execute("INSERT INTO saved VALUES (?, ?, ?, ?, ?)", row)
         return search
 
     def saved_searches(self, who: str) -> list[dict[str, str]]:
         """Return the saved searches of a token, the latest first."""
         with self._open() as database:
-            query = "SELECT id, name, address, made FROM saved WHERE who = ? ORDER BY rowid DESC"
-            return [
-                dict(zip(("id", "name", "address", "made"), row, strict=True))
-                for row in database.execute(query, (who,))
-            ]
+            query = "SELECT id, name, address, created, created FROM saved WHERE who = ? ORDER BY rowid DESC"
+            names = ("id", "name", "address", "created", "made")  # `made` is the old name of `created`
+            return [dict(zip(names, row, strict=True)) for row in database.execute(query, (who,))]
 
     def remove_search(self, who: str, id: str) -> None:
         """Remove a saved search of a token."""
@@ -237,19 +238,29 @@ class ServerDatabase:
         with self._open() as database:
             statement = "SELECT * FROM feedback WHERE who = ? AND query = ? AND entity = ? AND aspect = ?"
             values = (who, *(query.get(name, "") for name in ("query", "entity", "aspect")), MAX_JUDGEMENTS)
-            rows = database.execute(f"{statement} ORDER BY made DESC, rowid DESC LIMIT ?", values).fetchall()
+            rows = database.execute(f"{statement} ORDER BY created DESC, rowid DESC LIMIT ?", values).fetchall()
         return [Judgement(*row) for row in rows]
 
     def judgements(self) -> list[Judgement]:
         """Return all judgements in the order of their creation."""
         with self._open() as database:
-            rows = database.execute("SELECT * FROM feedback ORDER BY made, rowid").fetchall()
+            rows = database.execute("SELECT * FROM feedback ORDER BY created, rowid").fetchall()
         return [Judgement(*row) for row in rows]
 
 
+def _rename_old_columns(database: sqlite3.Connection) -> None:
+    """Give the columns of a database of an older version their new names."""
+    for table in ("job", "saved", "feedback"):
+        columns = [name for _, name, *_ in database.execute(f"PRAGMA table_info({table})")]
+        if "made" in columns:
+            database.execute(f"ALTER TABLE {table} RENAME COLUMN made TO created")
+
+
 def _job(row: Sequence[Any]) -> Job:
-    id, made, who, state, replace, total, done, added, replaced, unchanged, problems, more = row
-    return Job(id, made, who, state, bool(replace), total, done, added, replaced, unchanged, json.loads(problems), more)
+    id, created, who, state, replace, total, done, added, replaced, unchanged, problems, more = row
+    return Job(
+        id, created, who, state, bool(replace), total, done, added, replaced, unchanged, json.loads(problems), more
+    )
 
 
 def _now() -> str:

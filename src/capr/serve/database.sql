@@ -1,6 +1,6 @@
 CREATE TABLE IF NOT EXISTS job (
     id TEXT PRIMARY KEY,
-    made TEXT NOT NULL,
+    created TEXT NOT NULL,
     who TEXT NOT NULL,          -- the token's id
     state TEXT NOT NULL,        -- waiting, running, done, failed, interrupted
     replace INTEGER NOT NULL,
@@ -17,7 +17,7 @@ CREATE TABLE IF NOT EXISTS saved (
     who TEXT NOT NULL,
     name TEXT NOT NULL,
     address TEXT NOT NULL,
-    made TEXT NOT NULL
+    created TEXT NOT NULL
 );
 CREATE TABLE IF NOT EXISTS feedback (
     who TEXT NOT NULL,
@@ -28,6 +28,6 @@ CREATE TABLE IF NOT EXISTS feedback (
     begin INTEGER NOT NULL,
     end INTEGER NOT NULL,
     answers INTEGER NOT NULL,   -- 1 or 0
-    made TEXT NOT NULL,
+    created TEXT NOT NULL,
     PRIMARY KEY (who, query, entity, aspect, document, begin, end)
 );

@@ -147,7 +147,7 @@ class Jobs:
     def _mark_interrupted_jobs(self) -> None:
         """Mark the jobs of processes that died as interrupted. The caller holds the lock."""
         oldest = timestamp(datetime.now(UTC) - LOST)
-        lost = [job for job in self._database.jobs("waiting") if job.made < oldest and not self._is_written(job)]
+        lost = [job for job in self._database.jobs("waiting") if job.created < oldest and not self._is_written(job)]
         for job in [*self._database.jobs("running"), *lost]:
             self._database.update_job(job.id, state="interrupted", problems=[*job.problems, INTERRUPTED])
             for name in (job.id, f"{job.id}.part"):

@@ -54,7 +54,8 @@ class Masking:
             results["answers"] = self._excerpts(results["answers"])
             if len(results["answers"]) < count:
                 best = max((answer["confidence"] for answer in results["answers"]), default=-1.0)
-                results["found"] = results["found"] and best >= results["threshold"]
+                results["answered"] = results["answered"] and best >= results["threshold"]
+                results["found"] = results["answered"]
             results["notices"] = _without_values(results["notices"])
         return results
 

@@ -9,11 +9,15 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+from pydantic.config import JsonDict
 
 
 def _allow_new_fields(schema: dict[str, Any]) -> None:
     """Let clients that are generated from the schema accept fields that later versions add."""
     schema.pop("additionalProperties", None)
+
+
+OLD_NAME: JsonDict = {"deprecated": True}  # of a field that replies still have
 
 
 class Reply(BaseModel):
@@ -137,7 +141,8 @@ class AskReply(Reply):
     """The answers, best first; those below the threshold are guesses."""
 
     question: str
-    found: bool = Field(description="Whether any answer reaches the threshold.")
+    answered: bool = Field(description="Whether any answer reaches the threshold.")
+    found: bool = Field(description="Use `answered`.", json_schema_extra=OLD_NAME)
     threshold: float = Field(description="Minimum confidence of an answer.")
     reader: str = Field(description="Name of the model that read the answers.")
     documents: int = Field(description="Number of documents read.")

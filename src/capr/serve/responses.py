@@ -43,6 +43,7 @@ HIT = {
 JOB_EXAMPLE = {
     "job": "5f1d0c8e2a7b9c34",
     "state": "running",
+    "created": "2024-03-18T09:30:00Z",
     "made": "2024-03-18T09:30:00Z",
     "done": 256,
     "total": 1000,
@@ -154,10 +155,11 @@ ROWS = (
 FILE = json_reply("The file.", models.ExportReply, {**SEARCH_EXAMPLE, "hits": [{**HIT, "citation": CITATION}]})
 FILE[200]["content"] |= text_reply("", "text/csv", ROWS)[200]["content"]
 ANSWERS = json_reply(
-    "The answers, best first. Those below the threshold are guesses; `found` says whether any reaches it.",
+    "The answers, best first. Those below the threshold are guesses; `answered` says whether any reaches it.",
     models.AskReply,
     {
         "question": "What did her father have?",
+        "answered": True,
         "found": True,
         "threshold": 0.5,
         "reader": "capr-reader",
@@ -292,6 +294,7 @@ SAVED_EXAMPLE = {
     "id": "9c34",
     "name": "Vancomycin",
     "address": "q=vancomycin",
+    "created": "2024-03-18T09:30:00Z",
     "made": "2024-03-18T09:30:00Z",
 }
 SAVED = json_reply("Saved searches, the latest first.", server.SavedSearchesReply, {"saved": [SAVED_EXAMPLE]})

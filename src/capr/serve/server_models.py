@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from capr.serve.response_models import Reply, SpanReply
+from capr.serve.response_models import OLD_NAME, Reply, SpanReply
 
 
 class ModelIdentity(Reply):
@@ -68,7 +68,8 @@ class SavedSearch(Reply):
     id: str
     name: str
     address: str
-    made: str = Field(description="When it was saved, in ISO 8601.")
+    created: str = Field(description="When it was saved, in ISO 8601.")
+    made: str = Field(description="Use `created`.", json_schema_extra=OLD_NAME)
 
 
 class SavedSearchesReply(Reply):
@@ -113,7 +114,8 @@ class JobReply(Reply):
 
     job: str
     state: str = Field(description="`waiting`, `running`, `done`, `failed` or `interrupted`.")
-    made: str = Field(description="When it was made, in ISO 8601.")
+    created: str = Field(description="When it was created, in ISO 8601.")
+    made: str = Field(description="Use `created`.", json_schema_extra=OLD_NAME)
     done: int = Field(description="Number of documents read so far.")
     total: int | None = Field(description="Number of documents; null while it is unknown.")
     added: int

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from capr.documents import CaprError, UnavailableError
 from capr.index import Filters
@@ -38,7 +39,7 @@ class Token:
         hash: the SHA-256 hash of the token.
         restrictions: the conditions on every document that the token may see, as `Filters.of` reads them; empty for
             all documents.
-        made: when the token was created.
+        created: when the token was created.
         expires: when the token stops being valid; empty for never.
         revoked: when the token was revoked; empty if it was not.
     """
@@ -48,7 +49,7 @@ class Token:
     role: str
     hash: str
     restrictions: Restrictions = field(default_factory=dict)
-    made: str = ""
+    created: str = ""
     expires: str = ""
     revoked: str = ""
 
@@ -93,7 +94,7 @@ class TokenStore:
                 role=role,
                 hash=_hash(secret),
                 restrictions=conditions,
-                made=timestamp(now),
+                created=timestamp(now),
                 expires=timestamp(now + timedelta(days=days)) if days is not None else "",
             )
             self._write([*self.all(), token])
@@ -128,7 +129,7 @@ class TokenStore:
         if stamp != self._stamp:
             try:
                 rows = json.loads(self.file.read_text("utf-8"))["tokens"]
-                tokens = tuple(Token(**row) for row in rows)
+                tokens = tuple(_token(row) for row in rows)
                 for token in tokens:
                     _ = ROLES.index(token.role)
                     if token.restrictions and (not token.filters or about_passages(token.filters)):
@@ -192,6 +193,11 @@ class TokenStore:
     def _damaged(self, error: Exception) -> UnavailableError:
         fix = "restore it from a backup; until then, the server rejects every caller"
         return UnavailableError(f"{self.file} is invalid ({error}). Fix: {fix}.")
+
+
+def _token(row: Mapping[str, Any]) -> Token:
+    """Return the token of a row of the file; `made` is the name of `created` in older versions."""
+    return Token(**{"created" if name == "made" else name: value for name, value in row.items()})
 
 
 def timestamp(moment: datetime) -> str:

@@ -12,7 +12,7 @@ const NO_READER =
 const CONTEXTS = { family: "of a relative", historical: "in the past" };
 
 /**
- * Return the question box. It calls `submit(question)` when the user asks, `answered(answers, found)` with the answers
+ * Return the question box. It calls `submit(question)` when the user asks, `show(answers, answered)` with the answers
  * to mark in the text, and `jump(answer)` to show one of them.
  */
 export function askBox({ submit, answered, jump }) {
@@ -56,8 +56,8 @@ export function askBox({ submit, answered, jump }) {
       const results = await latest.run((signal) => post("api/ask", { question, document, k: 4 }, { signal }));
       if (!results) return undefined;
       out.replaceChildren(...render(results, jump));
-      answered(results.answers.filter((answer) => answer.confidence >= MIN_CONFIDENCE), results.found);
-      say(results.found ? `Answer: ${results.answers[0].text}` : "Not in this report.");
+      show(results.answers.filter((answer) => answer.confidence >= MIN_CONFIDENCE), results.answered);
+      say(results.answered ? `Answer: ${results.answers[0].text}` : "Not in this report.");
     } catch (problem) {
       out.replaceChildren(
         failure(problem, problem.status === 503 && !problem.wait ? null : () => ask(question, document)),
@@ -71,11 +71,11 @@ export function askBox({ submit, answered, jump }) {
 const MIN_CONFIDENCE = 0.1; // of the answers shown; answers with less are hardly ever right
 
 function render(results, jump) {
-  const { found, threshold, answers, notices = [] } = results;
-  const sure = answers.filter((answer) => found && answer.confidence >= threshold);
+  const { answered, threshold, answers, notices = [] } = results;
+  const sure = answers.filter((answer) => answered && answer.confidence >= threshold);
   const rest = answers.filter((answer) => !sure.includes(answer) && answer.confidence >= MIN_CONFIDENCE);
   const lines = notices.map((notice) => el("p", { class: "notice" }, notice));
-  if (!found) {
+  if (!answered) {
     return [
       el(
         "div",

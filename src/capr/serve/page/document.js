@@ -91,10 +91,10 @@ function render(document, state) {
   const jumpTo = (span) => flash(body, span.begin);
   const questionBox = askBox({
     submit: (question) => go({ ask: question }),
-    answered: (answers, found) => {
-      marks.answers = answers.map((answer, rank) => ({ ...answer, sure: found && rank === 0 }));
+    show: (answers, answered) => {
+      marks.answers = answers.map((answer, rank) => ({ ...answer, sure: answered && rank === 0 }));
       draw();
-      if (found && isBeside()) jumpTo(answers[0]);
+      if (answered && isBeside()) jumpTo(answers[0]);
     },
     jump: jumpTo,
   });

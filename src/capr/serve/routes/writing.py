@@ -52,7 +52,7 @@ async def add(request: Request, context: Writer) -> Response:
         raise ProblemError(415, fact, "send application/json, or multipart/form-data with files")
     jobs, who = _jobs(context), context.caller.id
     job = await context.run_light(lambda *_: jobs.add(who, documents, files, replace))
-    context.record.asked = [document["id"] for document in documents]  # the job records which of them it adds
+    context.record.requested = [document["id"] for document in documents]  # the job records which of them it adds
     context.record.more = {"job": job.id, "files": list(files), "replace": replace}
     return reply({"job": job.id}, 202)
 
