@@ -123,7 +123,7 @@ def main() -> None:
             "workers": arguments.workers,
             "threads": arguments.threads,
             "rate": 0,
-            "waiting": 4 * arguments.connections,
+            "max_waiting": 4 * arguments.connections,
             "audit": str(Path(folder) / "audit"),
             "waiting_seconds": 120,
         }

@@ -21,13 +21,15 @@ def renamed_arguments(**renamed: str) -> Callable[[Callable[Parameters, Value]],
     """Accept old keyword arguments: `@renamed_arguments(limit="k")` passes `limit=3` on as `k=3`."""
 
     def decorate(function: Callable[Parameters, Value]) -> Callable[Parameters, Value]:
+        name = function.__qualname__.removesuffix(".__init__")
+
         @wraps(function)
         def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Value:
             for old, new in renamed.items():
                 if old in kwargs:
                     if new in kwargs:
-                        raise TypeError(f"{function.__name__}() got both {new!r} and its old name {old!r}")
-                    warn(f"the argument {old} of {function.__name__}()", new)
+                        raise TypeError(f"{name}() got both {new!r} and its old name {old!r}")
+                    warn(f"the argument {old} of {name}()", new)
                     kwargs[new] = kwargs.pop(old)
             return function(*args, **kwargs)
 

@@ -139,7 +139,7 @@ def test_grey_lines_are_visible_while_results_load(page):
 
 
 def test_the_page_and_the_export_have_the_maximum_of_hits(another, window):
-    page = window(another("--largest-k", "15").url, "#q=pain")
+    page = window(another("--max-k", "15").url, "#q=pain")
     page.get_by_role("button", name="Show more").click()
     expect(page.locator(".hit")).to_have_count(15)
     expect(

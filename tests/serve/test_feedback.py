@@ -68,7 +68,7 @@ def test_feedback_on_a_missing_document_span_or_query_is_rejected(client):
 
 
 def test_feedback_of_one_token_is_limited(serve, tokens, state):
-    client = serve(feedback=2)
+    client = serve(max_judgements=2)
     first, second = (client.with_token(tokens(name=name)) for name in "ab")
     assert judge(first, "a2", True, query="first").status_code == 201
     assert judge(first, "a2", True, query="second").status_code == 201
@@ -76,7 +76,7 @@ def test_feedback_of_one_token_is_limited(serve, tokens, state):
     error = problem(reply, 409)
     assert "already has 2 judgements" in error["detail"]
     assert "answers: null" in error["fix"]
-    assert "--feedback" in error["fix"]
+    assert "--max-judgements" in error["fix"]
     assert "retry-after" not in reply.headers  # waiting does not help
     assert judge(second, "a2", True, query="third").status_code == 201
     assert judge(first, "a2", False, query="first").status_code == 201  # a replacement is always possible

@@ -22,7 +22,7 @@ class Clock:
 
 
 def test_a_body_over_the_limit_is_rejected(serve):
-    client = serve(body=1000, upload=5000)
+    client = serve(max_body=1000, max_upload=5000)
     error = problem(client.post("/api/search", content=b"x" * 1001, headers={"content-type": "application/json"}), 413)
     assert "1,000 bytes" in error["detail"]
     assert (error["title"], error["type"]) == ("Content Too Large", "urn:capr:problem:content-too-large")
@@ -36,7 +36,7 @@ def test_a_body_over_the_limit_is_rejected(serve):
 
 
 def test_only_a_writer_has_the_limit_of_uploads(serve, tokens):
-    client = serve(body=1000, upload=5000)
+    client = serve(max_body=1000, max_upload=5000)
     for role, status in (("reader", 413), ("writer", 422)):
         headers = {"content-type": "application/json"}
         reply = client.with_token(tokens(role)).post("/api/documents", content=b"x" * 3000, headers=headers)
@@ -74,7 +74,7 @@ NO_QUERY = "the body needs either query, or entity with or without aspect, but n
 
 
 def test_long_queries_and_large_k_are_rejected(serve):
-    client = serve(longest_query=100, largest_k=5)
+    client = serve(max_query_length=100, max_k=5)
     error = problem(client.post("/api/search", json={"query": "a" * 101, "k": 6}), 422)
     assert [field["field"] for field in error["errors"]] == ["body.query", "body.k"]
     problem(client.post("/api/ask", json={"question": "a" * 101}), 422)
@@ -275,7 +275,7 @@ def test_an_error_in_a_thread_leaves_the_thread_free():
 
 
 def test_a_busy_server_rejects_requests(serve, monkeypatch):
-    client = serve(threads=1, waiting=1, rate=0)
+    client = serve(threads=1, max_waiting=1, rate=0)
     search, go = client.server.library.search, threading.Event()
 
     def slow(*arguments, **options):

@@ -7,7 +7,7 @@ from served import problem
 
 from capr.serve.server_models import ProblemReply
 
-LIMITS = {"largest_k": 7, "longest_query": 30}
+LIMITS = {"max_k": 7, "max_query_length": 30}
 
 
 def schema_of(document, part):
@@ -51,18 +51,18 @@ def test_every_field_of_a_reply_has_a_type(client):
 def test_the_limits_of_the_schema_are_those_of_the_server(serve, settings):
     client = serve(**settings)
     schemas = client.get("/api/openapi.json").json()["components"]["schemas"]
-    largest_k = schemas["SearchBody"]["properties"]["k"]["maximum"]
-    longest_query = schemas["AskBody"]["properties"]["question"]["maxLength"]
-    assert (largest_k, longest_query) == ((7, 30) if settings else (100, 1000))
-    assert client.post("/api/search", json={"query": "x", "k": largest_k}).status_code == 200
-    problem(client.post("/api/search", json={"query": "x", "k": largest_k + 1}), 422)
-    assert client.post("/api/ask", json={"question": "x" * longest_query}).status_code == 200
-    problem(client.post("/api/ask", json={"question": "x" * (longest_query + 1)}), 422)
+    max_k = schemas["SearchBody"]["properties"]["k"]["maximum"]
+    max_query_length = schemas["AskBody"]["properties"]["question"]["maxLength"]
+    assert (max_k, max_query_length) == ((7, 30) if settings else (100, 1000))
+    assert client.post("/api/search", json={"query": "x", "k": max_k}).status_code == 200
+    problem(client.post("/api/search", json={"query": "x", "k": max_k + 1}), 422)
+    assert client.post("/api/ask", json={"question": "x" * max_query_length}).status_code == 200
+    problem(client.post("/api/ask", json={"question": "x" * (max_query_length + 1)}), 422)
 
 
 def test_two_servers_in_one_process_state_their_own_limits(serve):
     for k in (5, 9):
-        schemas = serve(largest_k=k).get("/api/openapi.json").json()["components"]["schemas"]
+        schemas = serve(max_k=k).get("/api/openapi.json").json()["components"]["schemas"]
         assert schemas["SearchBody"]["properties"]["k"]["maximum"] == k
 
 

@@ -70,7 +70,7 @@ def test_concurrent_searches_return_the_same_results(folder):
 
 
 def test_concurrent_requests_get_the_same_replies(folder):
-    settings = Settings(library=str(folder / "library"), rate=0, waiting=1000)
+    settings = Settings(library=str(folder / "library"), rate=0, max_waiting=1000)
     with Client(application(settings, open_library(folder))) as client:
 
         def ask(body):

@@ -89,21 +89,24 @@ def records(first, count, letters=1000):
 
 
 def test_gzip_files_unpack_up_to_the_limit(serve):
-    client = serve(unpacked=300_000, upload=50_000)
+    client = serve(max_unpacked=300_000, max_upload=50_000)
     bomb = records(0, 2000)
     assert len(bomb) < 50_000
     job = send(client, bomb_jsonl_gz=bomb)
     (message,) = job["problems"]
     assert message.startswith("bomb.jsonl.gz, line ")
     assert "more than the 300,000 bytes that are allowed" in message
-    assert "Fix: send fewer files in each request, or smaller ones, or allow more (capr serve --unpacked)." in message
+    assert (
+        "Fix: send fewer files in each request, or smaller ones, or allow more (capr serve --max-unpacked-mb)."
+        in message
+    )
     assert job["state"] == "done"
     assert 0 < job["added"] < 300  # the records before the limit
     assert send(client, fits_jsonl_gz=records(5000, 250))["added"] == 250  # the next request has its own limit
 
 
 def test_the_limit_covers_all_gzip_files_of_a_request(serve):
-    client = serve(unpacked=300_000)
+    client = serve(max_unpacked=300_000)
     job = send(client, a_jsonl_gz=records(0, 250), b_jsonl_gz=records(1000, 250), c_txt=b"PLAN: Kachexie.")
     (message,) = job["problems"]
     assert message.startswith("b.jsonl.gz")
@@ -112,7 +115,7 @@ def test_the_limit_covers_all_gzip_files_of_a_request(serve):
 
 
 def test_the_limit_of_a_document_applies_to_gzip_files(serve):
-    client = serve(upload=50_000)
+    client = serve(max_upload=50_000)
     job = send(client, long_txt_gz=gzip.compress(b"x " * 30_000), short_txt_gz=gzip.compress(b"PLAN: Kachexie."))
     (message,) = job["problems"]
     assert (
@@ -124,7 +127,7 @@ def test_the_limit_of_a_document_applies_to_gzip_files(serve):
 @pytest.mark.parametrize("name", ["metadata_csv", "metadata_tsv"])
 def test_an_uploaded_table_of_metadata_is_read_as_documents(serve, name):
     """As metadata of the other files, it would be read at once, without the limit."""
-    client = serve(unpacked=300_000)
+    client = serve(max_unpacked=300_000)
     table = gzip.compress(b"file,patient,text\nnote.txt,Z,word\n" + b"note.txt,Z,word\n" * 100_000)
     job = send(client, **{name: table}, note_txt=b"PLAN: Kachexie.")
     assert any("more than the 300,000 bytes" in message for message in job["problems"])

@@ -255,7 +255,7 @@ def test_an_interrupted_tagger_continues_without_an_option(run, bert, tmp_path, 
     [
         (("--without", "none.txt", "--part", "train"), "--part and --without would"),
         (("--without-passages", "none.jsonl"), "--without-passages would"),
-        (("--aliases", "none.json", "--no-cues"), "--no-cues and --aliases would"),
+        (("--aliases", "none.json", "--no-aspects-from-text"), "--no-aspects-from-text and --aliases would"),
         (("--vocabulary", "none.csv"), "--vocabulary would"),
     ],
 )

@@ -22,7 +22,7 @@ READING = {"negatives": 1, "pieces": 32, "views": (("text", 1.0),), "short": 0.0
 
 
 def late(base, **settings):
-    return Late(base=str(base), piece_dimensions=16, padded=12, validation=0.2, **READING, **settings)
+    return Late(base=str(base), piece_dimensions=16, min_query_pieces=12, validation=0.2, **READING, **settings)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def test_the_network_returns_a_vector_of_the_text_and_vectors_of_its_pieces(fold
     assert (whole.shape, pieces.shape) == ((1, 32), (1, 4, 16))
     assert np.linalg.norm(pieces, axis=-1) == pytest.approx(np.ones((1, 4)), abs=1e-5)
     manifest = json.loads((folder / "manifest.json").read_text())
-    assert (manifest["kind"], manifest["piece_dimensions"], manifest["padded"]) == ("encoder", 16, 12)
+    assert (manifest["kind"], manifest["piece_dimensions"], manifest["min_query_pieces"]) == ("encoder", 16, 12)
 
 
 def test_a_library_encodes_with_it(folder):

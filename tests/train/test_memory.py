@@ -74,7 +74,7 @@ def test_the_gradient_of_a_reader_that_scores_paragraphs_is_the_same_in_parts(be
         ]
         for n in range(3)
     ]
-    family = ReaderFamily(base=str(bert), pieces=24, stride=6, question=8, others=1)
+    family = ReaderFamily(base=str(bert), pieces=24, stride=6, question=8, negative_paragraphs=1)
     assert_alike(lambda limit: family.objective("cpu", limit), lambda reader: reader.batch(groups, random.Random(0)))
 
 
@@ -115,5 +115,5 @@ def test_no_more_than_the_limit_is_read_at_once_and_no_row_is_cut():
 def test_the_default_limit_is_for_a_cpu_only():
     assert Schedule(device="cpu").limit == 2048
     assert Schedule(device="cuda").limit == 0
-    assert Schedule(device="cuda", at_once=512).limit == 512
-    assert Schedule(device="cpu", at_once=0).limit == 0
+    assert Schedule(device="cuda", max_pieces_per_pass=512).limit == 512
+    assert Schedule(device="cpu", max_pieces_per_pass=0).limit == 0

@@ -219,7 +219,7 @@ def in_context(world: TrainingPairs) -> TrainingPairs:
 
 @pytest.mark.parametrize("kind", ["bi", "poly"])
 def test_a_longformer_learns_passages_in_their_context(world, longformer, tmp_path, kind):
-    mine = family(kind, longformer, validation=0.3, context=True, temperature=1.0)
+    mine = family(kind, longformer, validation=0.3, long_context=True, temperature=1.0)
     begun = mine.objective(world, "cpu").model.state_dict()
     reports = []
     scores = train(in_context(world), mine, replace(SCHEDULE, epochs=1), tmp_path, False, reports.append)

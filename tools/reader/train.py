@@ -66,10 +66,10 @@ SHORT = Schedule(epochs=2, batch=96, learning_rate=5e-5, patience=0)
 LONG = Schedule(epochs=3, batch=96, learning_rate=1.1e-4, patience=0, validations=2)
 STUDENT = Schedule(epochs=5, batch=96, learning_rate=1.6e-4, patience=0)
 FROM_BASE, FROM_WARM = ReaderFamily(base=MINILM, licence="CC BY-SA"), ReaderFamily(base="warm", licence="CC BY-SA")
-JOINT = replace(FROM_BASE, base="reader-0.1", alike=0.5, others=5, validation=0.02)
+JOINT = replace(FROM_BASE, base="reader-0.1", hard_negative_share=0.5, negative_paragraphs=5, validation=0.02)
 JOINT_SCHEDULE = Schedule(epochs=2, batch=32, learning_rate=5e-5, patience=0)
 NEW = WEIGHTS | {"written": 2.0, "squad1": 0.25}
-REFINED = replace(FROM_WARM, base="readers", alike=0.5)
+REFINED = replace(FROM_WARM, base="readers", hard_negative_share=0.5)
 MODELS = {
     "warm": ReaderPlan(FROM_BASE, replace(LONG, epochs=1), ship=False, sources=WARM_WEIGHTS),
     **{
@@ -82,7 +82,7 @@ MODELS = {
     **{f"refined-{seed}": ReaderPlan(REFINED, replace(SHORT, seed=seed), ship=False) for seed in SEEDS},
     "reader": MeanPlan(tuple(f"refined-{seed}" for seed in SEEDS), ship=True),
     "cold": ReaderPlan(FROM_BASE, LONG, ship=False),
-    "alike": ReaderPlan(replace(FROM_WARM, alike=0.5), LONG, ship=False),
+    "alike": ReaderPlan(replace(FROM_WARM, hard_negative_share=0.5), LONG, ship=False),
     "much": ReaderPlan(FROM_WARM, LONG, ship=False, sources=WEIGHTS | {"clinical": 1.0}),
     "unvisited": ReaderPlan(FROM_WARM, LONG, ship=False, sources=WEIGHTS | {"visits": 0.0}),
     "reader6": ReaderPlan(replace(REFINED, base="reader", layers=6, teacher="reader"), STUDENT),

@@ -39,7 +39,6 @@ def command(
     patient: Annotated[str, typer.Option("--patient", metavar="P", help="Short for --filter patient=P.")] = "",
     filter: inputs.Filter = None,
     k: Annotated[int, typer.Option("-k", help="Maximum number of answers.")] = 3,
-    top: inputs.OldTop = None,
     threshold: Annotated[
         float | None, typer.Option("--threshold", help="Minimum confidence of an answer, 0 to 1.")
     ] = None,
@@ -77,7 +76,7 @@ def command(
     """
     checked_location(source)  # reports the address of an unknown engine
     text = checked(" ".join(question))
-    options = AskOptions(inputs.value_of_renamed(k, top), threshold, passages)
+    options = AskOptions(k, threshold, passages)
     conditions = [*(filter or ()), *([f"patient={patient}"] if patient else ())]
     model = _model(reader, generative, generative_model, threshold)
     tables = Vocabulary.load(*vocabulary or ())

@@ -77,9 +77,12 @@ VocabularyTables = Annotated[
     list[Path] | None,
     typer.Option("--vocabulary", metavar="CSV", help="Add your own names: code, name, synonyms."),
 ]
-Cues = Annotated[
+AspectsFromText = Annotated[
     bool,
-    typer.Option("--cues/--no-cues", help="Label passages of articles by their words as well as by headings."),
+    typer.Option(
+        "--aspects-from-text/--no-aspects-from-text",
+        help="Label passages of articles by their words as well as by headings.",
+    ),
 ]
 Without = Annotated[
     Path | None,
@@ -93,27 +96,6 @@ Aliases = Annotated[
     Path | None,
     typer.Option("--aliases", metavar="JSON", help="Other names of the entities of articles: {title: [name, ...]}."),
 ]
-
-
-def _warn_of_old_name(old: str, new: str) -> Callable[[int | None], int | None]:
-    def warn(value: int | None) -> int | None:
-        if value is not None:
-            print(f"{old} is now called {new}; the old name will be removed in the next release.", file=sys.stderr)
-        return value
-
-    return warn
-
-
-# Old names of options; see `value_of_renamed`.
-OldTop = Annotated[int | None, typer.Option("--top", hidden=True, callback=_warn_of_old_name("--top", "-k"))]
-OldLimit = Annotated[int | None, typer.Option("--limit", hidden=True, callback=_warn_of_old_name("--limit", "-k"))]
-
-
-def value_of_renamed(value: int, old: int | None) -> int:
-    """Return the value of an option, or the value of its old name if the user gave one."""
-    return value if old is None else old
-
-
 Json = Annotated[bool, typer.Option("--json", help="Print JSON Lines instead of a table.")]
 
 SHOWN_PROBLEMS, SHOWN_NOTICES = 100, 5

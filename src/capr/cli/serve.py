@@ -61,23 +61,24 @@ def command(
     burst: Annotated[
         int, typer.Option("--burst", min=1, help="Maximum requests of one token or address at once.")
     ] = 200,
-    waiting: Annotated[
-        int, typer.Option("--waiting", min=1, help="Maximum number of requests that wait for a thread.")
+    max_waiting: Annotated[
+        int, typer.Option("--max-waiting", min=1, help="Maximum number of requests that wait for a thread.")
     ] = 64,
-    largest_k: Annotated[
-        int, typer.Option("--largest-k", min=1, max=10_000, help="Maximum number of hits of one search.")
+    max_k: Annotated[
+        int, typer.Option("--max-k", min=1, max=10_000, help="Maximum number of hits of one search.")
     ] = 100,
-    longest_query: Annotated[
-        int, typer.Option("--longest-query", min=10, max=100_000, help="Maximum characters of a query.")
+    max_query_length: Annotated[
+        int, typer.Option("--max-query-length", min=10, max=100_000, help="Maximum characters of a query.")
     ] = 2000,
-    upload: Annotated[
-        int, typer.Option("--upload", min=1, max=2000, help="Maximum megabytes of a request that adds documents.")
+    max_upload_mb: Annotated[
+        int,
+        typer.Option("--max-upload-mb", min=1, max=2000, help="Maximum megabytes of a request that adds documents."),
     ] = 64,
-    unpacked: Annotated[
-        int, typer.Option("--unpacked", min=1, max=100_000, help="Maximum megabytes of its unpacked gzip files.")
+    max_unpacked_mb: Annotated[
+        int, typer.Option("--max-unpacked-mb", min=1, max=100_000, help="Maximum megabytes of its unpacked gzip files.")
     ] = 256,
-    feedback: Annotated[
-        int, typer.Option("--feedback", min=0, help="Maximum number of stored judgements of each token.")
+    max_judgements: Annotated[
+        int, typer.Option("--max-judgements", min=0, help="Maximum number of stored judgements of each token.")
     ] = 100_000,
     grace: Annotated[
         float, typer.Option("--grace", min=1, help="Seconds for running requests to finish after a stop signal.")
@@ -116,12 +117,12 @@ def command(
         audit_queries=audit_queries,
         rate=rate,
         burst=burst,
-        waiting=waiting,
-        largest_k=largest_k,
-        longest_query=longest_query,
-        upload=upload * 1_000_000,
-        unpacked=unpacked * 1_000_000,
-        feedback=feedback,
+        max_waiting=max_waiting,
+        max_k=max_k,
+        max_query_length=max_query_length,
+        max_upload=max_upload_mb * 1_000_000,
+        max_unpacked=max_unpacked_mb * 1_000_000,
+        max_judgements=max_judgements,
         grace=grace,
         require_token=require_token,
         state=_absolute(state),

@@ -16,7 +16,6 @@ from capr.cli import inputs
 def command(
     prefix: Annotated[str, typer.Argument(metavar="NAME", help="The beginning of a name.")],
     k: Annotated[int, typer.Option("-k", min=1, help="Maximum number of completions.")] = 10,
-    limit: inputs.OldLimit = None,
     vocabulary: inputs.VocabularyTables = None,
     as_json: inputs.Json = False,
 ) -> None:
@@ -27,7 +26,7 @@ def command(
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in ("name", "means", "kind", "code"):
         table.add_column(column, overflow="fold")
-    completions = Vocabulary.load(*vocabulary or ()).suggest(prefix, inputs.value_of_renamed(k, limit))
+    completions = Vocabulary.load(*vocabulary or ()).suggest(prefix, k)
     for name, concept in completions:
         if as_json:
             print(json.dumps({"name": name, "kind": concept.kind, "concept": concept.as_json()}, ensure_ascii=False))

@@ -44,7 +44,7 @@ def command(
     tagger: Annotated[
         bool, typer.Option("--tagger/--no-tagger", help="Also find entities that the vocabulary does not have.")
     ] = False,
-    cues: inputs.Cues = True,
+    aspects_from_text: inputs.AspectsFromText = True,
     without: inputs.Without = None,
     without_passages: inputs.WithoutPassages = None,
     aliases: inputs.Aliases = None,
@@ -63,7 +63,9 @@ def command(
     source = sources.read(20_000 if tagger else 500_000)
     finder = annotator(tagger, Vocabulary.load(*vocabulary or ()))
     held_out = inputs.read_names(without), inputs.read_texts(without_passages)
-    labeller = Labeller(finder, entity_kinds, negated, words, cues, inputs.read_aliases(aliases), *held_out)
+    labeller = Labeller(
+        finder, entity_kinds, negated, words, aspects_from_text, inputs.read_aliases(aliases), *held_out
+    )
     _check_output(output)
     partial_file = output.with_name(output.name + ".part")
     with Pool(labelled(source.documents(), labeller)) as pool:

@@ -12,6 +12,7 @@ from typing import Any
 import typer
 
 from capr.cli.command_list import WholeDescriptions
+from capr.cli.old_options import with_new_names
 from capr.index.filters import KNOWN
 
 # The class of all usage errors, from typer or from click: typer has its own copy of click since 0.26.
@@ -27,6 +28,7 @@ class PlainErrors(WholeDescriptions):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Parse the options before the name of the command."""
+        args = with_new_names(args)
         ctx.meta[ARGUMENTS] = tuple(args)
         with _plain_errors():
             return super().parse_args(ctx, args)

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-OVER = ("blstm", "transformer")
+NETWORKS = ("blstm", "transformer")
 HEADS, LAYERS = 4, 2  # attention heads and layers of the transformer
 BEGIN = 8.0  # norm of the initial weights of a linear path
 

@@ -11,8 +11,8 @@ from typing import Any, ClassVar
 
 from capr.documents import CaprError
 from capr.models.cdv import CODE as CODE_SIZES
+from capr.models.cdv import NETWORKS, Sizes
 from capr.models.cdv import OURS as OUR_SIZES
-from capr.models.cdv import OVER, Sizes
 from capr.models.cdv import PAPER as PAPER_SIZES
 from capr.models.family import Family, Offered, Schedule, option
 
@@ -111,13 +111,13 @@ class DiscourseFamily(Family):
         "patience": {},
         "seed": {},
         "device": {},
-        "at_once": {},
+        "max_pieces_per_pass": {},
     }
 
     recipe: str = option(
         "ours", "ours, paper (as published) or code (the sizes and loss of its code).", choices=tuple(RECIPES)
     )
-    over: str = option("blstm", "The network over sentences: blstm or transformer.", choices=OVER)
+    network: str = option("blstm", "The network over sentences: blstm or transformer.", choices=NETWORKS)
     base: str = option("", "An encoder that reads the sentences, instead of word vectors.", metavar="MODEL")
     tune: int = option(0, "Epochs of a second stage that also trains the base.", least=0)
     space: str = option("", "The query space: names, codes (the paper's) or encoder.", choices=("", *SPACES))
@@ -140,7 +140,7 @@ class DiscourseFamily(Family):
             changes["dense"] = self.embedding == "dense"
         return replace(
             recipe,
-            sizes=replace(recipe.sizes, over=self.over),
+            sizes=replace(recipe.sizes, over=self.network),
             balanced=self.balanced,
             name=self.name,
             licence=self.licence,

@@ -72,7 +72,7 @@ class Cross(Ranking):
     teachers: tuple[str, ...] = option(
         (), "A ranker that teaches its rankings; may be repeated.", name="--teacher", metavar="FOLDER"
     )
-    hard: float = option(0.3, "The weight of the labels in the loss. The weight of the teachers is 1.")
+    label_weight: float = option(0.3, "The weight of the labels in the loss. The weight of the teachers is 1.")
 
     def objective(self, pairs: TrainingPairs, device: str, limit: int = 0) -> CrossObjective:
         base = weights_of(self.base, "encoder", "ranker")
@@ -138,7 +138,7 @@ class CrossObjective(PairObjective):
                     score_parts(teacher.model, parts, inverse, lists, self.limit)
                     for teacher, (parts, inverse) in zip(self.teachers, batch.teacher_inputs, strict=True)
                 ]
-            value = self.family.hard * value + distillation(scores, torch.stack(teacher_scores).mean(0))
+            value = self.family.label_weight * value + distillation(scores, torch.stack(teacher_scores).mean(0))
         return value
 
     def save_weights(self, folder: Path) -> None:

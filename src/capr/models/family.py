@@ -70,8 +70,8 @@ class Schedule:
         validations: number of validations per epoch. Each one writes a checkpoint.
         seed: the seed of all random choices.
         device: `cuda` or `cpu`.
-        at_once: number of word pieces that an encoder reads at once; 0 for a whole batch. A small number takes less
-            memory and a third more time. The trained weights are the same: see `capr.models.memory`.
+        max_pieces_per_pass: number of word pieces that an encoder reads at once; 0 for a whole batch. A small number
+            takes less memory and a third more time. The trained weights are the same: see `capr.models.memory`.
     """
 
     epochs: int = option(5, "How often each passage is drawn.", least=1)
@@ -85,7 +85,7 @@ class Schedule:
         default_factory=_device,
         metadata={"help": "cuda or cpu. Default: cuda if available.", "choices": ("cuda", "cpu"), "shown": None},
     )
-    at_once: int | None = option(
+    max_pieces_per_pass: int | None = option(
         None,
         "Word pieces read at once, 0 for a whole batch: fewer take less memory. Default: 2,048 on a CPU, 0 on a GPU.",
         least=0,
@@ -94,8 +94,8 @@ class Schedule:
     @property
     def limit(self) -> int:
         """The number of word pieces that are read at once; 0 for no limit."""
-        if self.at_once is not None:
-            return self.at_once
+        if self.max_pieces_per_pass is not None:
+            return self.max_pieces_per_pass
         return 2048 if self.device == "cpu" else 0
 
 
@@ -119,7 +119,7 @@ class Family:
     learns_from: ClassVar[str]
     schedule: ClassVar[Schedule]
     offered: ClassVar[Offered] = {
-        name: {} for name in ("epochs", "batch", "learning_rate", "patience", "seed", "device", "at_once")
+        name: {} for name in ("epochs", "batch", "learning_rate", "patience", "seed", "device", "max_pieces_per_pass")
     }
 
     name: str = ""

@@ -54,14 +54,14 @@ class LateEncoder(BiEncoder):
     Args:
         encoder: a Hugging Face encoder, for queries and passages.
         short: the size of the vectors of word pieces.
-        sharpness: the temperature that MaxSim is divided by.
+        piece_temperature: the divisor of MaxSim.
         options: those of `BiEncoder`.
     """
 
-    def __init__(self, encoder: Any, short: int, sharpness: float, **options: Any) -> None:
+    def __init__(self, encoder: Any, short: int, piece_temperature: float, **options: Any) -> None:
         super().__init__(encoder, **options)
         self.projection = nn.Linear(encoder.config.hidden_size, short, bias=False)
-        self.sharpness = sharpness
+        self.piece_temperature = piece_temperature
 
     def read(self, counts: Tensor | None = None, **inputs: Tensor) -> LateVectors:
         """Read texts; `counts` (texts, pieces) says which pieces have a vector, by default all but padding."""
@@ -108,13 +108,17 @@ class Late(Bi):
     kind: ClassVar[str] = "late-interaction encoder"
 
     piece_dimensions: int = option(64, "Dimensions of the vectors of word pieces.", least=8)
-    padded: int = option(32, "Pieces that a query is padded to with [MASK].", least=0)
-    sharpness: float = option(0.02, "Temperature of the scores of word pieces.")
+    min_query_pieces: int = option(32, "Pieces that a query is padded to with [MASK].", least=0)
+    piece_temperature: float = option(0.02, "The divisor of the scores of word pieces.")
 
     def objective(self, pairs: TrainingPairs, device: str, limit: int = 0) -> LateObjective:
         encoder, reader = self.encoder(device, around=False)
         model = LateEncoder(
-            encoder, self.piece_dimensions, self.sharpness, similarity=self.similarity, temperature=self.temperature
+            encoder,
+            self.piece_dimensions,
+            self.piece_temperature,
+            similarity=self.similarity,
+            temperature=self.temperature,
         )
         path = Path(weights_of(self.base, "encoder", "ranker")) / PROJECTION
         if path.is_file():
@@ -147,12 +151,12 @@ class LateObjective(BiObjective):
         """Read queries, padded with [MASK]; `counts` marks the pieces that have a vector."""
         inputs = super().read_query(queries)
         ids, attended = inputs["input_ids"], inputs["attention_mask"]
-        width = max(self.family.padded, ids.shape[1])
+        width = max(self.family.min_query_pieces, ids.shape[1])
         masks = torch.full((len(ids), width), self.mask, device=ids.device)
         masks[:, : ids.shape[1]] = torch.where(attended.bool(), ids, masks[:, : ids.shape[1]])
         count = torch.arange(width, device=ids.device)[None]
         lengths = attended.sum(1, keepdim=True)
-        wanted = count < torch.clamp(lengths, min=self.family.padded)
+        wanted = count < torch.clamp(lengths, min=self.family.min_query_pieces)
         padded = {name: nn.functional.pad(tensor, (0, width - ids.shape[1])) for name, tensor in inputs.items()}
         return padded | {"input_ids": masks, "counts": wanted.long()}
 
@@ -163,7 +167,7 @@ class LateObjective(BiObjective):
         pieces = join_padded([part.pieces for part in parts])[batch.inverse]
         teacher_scores = self.teacher_scores(batch)
         by_whole = self.model.scores(queries.whole, whole)
-        by_pieces = self.model.maxsim(queries.pieces, pieces) / self.model.sharpness
+        by_pieces = self.model.maxsim(queries.pieces, pieces) / self.model.piece_temperature
         return in_batch_loss(by_whole, batch, teacher_scores) + in_batch_loss(by_pieces, batch, teacher_scores)
 
     def vectors_of(self, parts: Sequence[dict[str, Tensor]]) -> list[LateVectors]:
@@ -203,7 +207,11 @@ class LateObjective(BiObjective):
         torch.save(self.model.projection.state_dict(), folder / PROJECTION)
 
     def manifest(self) -> Mapping[str, Any]:
-        return {**super().manifest(), "piece_dimensions": self.family.piece_dimensions, "padded": self.family.padded}
+        return {
+            **super().manifest(),
+            "piece_dimensions": self.family.piece_dimensions,
+            "min_query_pieces": self.family.min_query_pieces,
+        }
 
     def export(self, folder: Path) -> None:
         example, axes = self.example

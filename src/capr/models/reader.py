@@ -81,11 +81,13 @@ class ReaderFamily(Family):
             `reader`, the built-in reader.
         layers: number of layers to keep; 0 for all.
         teacher: the folder of a trained reader whose scores are learned as well.
-        hard: the weight of the gold answers in the loss, if there is a teacher. The weight of the teacher is 1.
-        heat: the temperature of the teacher's scores. A high one gives weight to spans that the teacher ranks low.
+        label_weight: the weight of the gold answers in the loss, if there is a teacher. The weight of the teacher is 1.
+        teacher_temperature: the temperature of the teacher's scores. A high one gives weight to spans that the teacher
+            ranks low.
         lengths: the range of average lengths of paragraphs, in characters. Each epoch draws a length for each report.
         unanswerable: share of the unanswerable questions that an epoch draws.
-        alike: how often the paragraph without the answer is the one most similar to the question, not a random one.
+        hard_negative_share: how often the paragraph without the answer is the one most similar to the question, not a
+            random one.
         pieces: maximum number of word pieces of a window.
         stride: number of word pieces that neighbouring windows share.
         question: maximum number of word pieces of a question.
@@ -108,7 +110,7 @@ class ReaderFamily(Family):
     base: str = option(help="A Hugging Face encoder to start from: a folder, or a name.", metavar="MODEL")
     layers: int = option(0, "Layers of the base to keep; 0 for all.", least=0)
     teacher: str = option("", "A reader that teaches its scores.", metavar="FOLDER")
-    hard: float = option(0.5, "The weight of the gold answers. The weight of the teacher is 1.", least=0)
+    label_weight: float = option(0.5, "The weight of the gold answers. The weight of the teacher is 1.", least=0)
     lengths: tuple[int, int] = option(
         LENGTHS,
         "Average characters of a paragraph; lengths vary from a third to five thirds of it.",
@@ -118,12 +120,12 @@ class ReaderFamily(Family):
         shown=900,
     )
     unanswerable: float = option(1.0, "Share of the unanswerable questions to draw.", least=0, most=1)
-    alike: float = option(0.0, "How often the other paragraph is the one most similar.", least=0, most=1)
-    others: int = option(
+    hard_negative_share: float = option(0.0, "How often the other paragraph is the one most similar.", least=0, most=1)
+    negative_paragraphs: int = option(
         0, "Other paragraphs for each question, to learn to score paragraphs as well; 0 for none.", least=0
     )
     validation: float = option(0.05, "Share of the reports to validate and calibrate on.", least=0, most=1)
-    heat: float = 2.0
+    teacher_temperature: float = 2.0
     pieces: int = 384
     stride: int = 128
     question: int = 192
@@ -146,7 +148,7 @@ class ReaderFamily(Family):
             CaprError: the base or the teacher cannot be used.
         """
         base = weights_of(self.base, "reader")
-        answerer = load_answerer(base, 3 if self.others else 2)
+        answerer = load_answerer(base, 3 if self.negative_paragraphs else 2)
         if self.layers:
             cut_inside(answerer, self.layers)
         reader = PieceReader(load_tokenizer(base), answerer, device)
@@ -247,12 +249,14 @@ class ReaderObjective(Writable):
         batch = batch.to(self.reader.device)
         scores = read_whole(self.model, batch.inputs, self.limit)  # (windows, pieces, 2)
         value = hard_loss(scores, batch.positions, batch.allowed)
-        if self.family.others:
+        if self.family.negative_paragraphs:
             value = value + paragraph_loss(scores[:, 0, 2], batch.groups, batch.right)
         if self.teacher is not None:
             with torch.no_grad():
                 teacher_scores = read_whole(self.teacher, batch.inputs, self.limit)
-            value = self.family.hard * value + soft_loss(scores, teacher_scores, batch.allowed, self.family.heat)
+            value = self.family.label_weight * value + soft_loss(
+                scores, teacher_scores, batch.allowed, self.family.teacher_temperature
+            )
         return value
 
     @torch.no_grad()

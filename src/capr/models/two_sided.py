@@ -40,7 +40,7 @@ class TwoSidedFamily(Ranking):
         layers: number of layers to keep; 0 for all.
         shared: whether one encoder serves queries and passages.
         markers: whether `[QUERY]` and `[PASSAGE]` precede the texts.
-        context: whether the network reads passages with the text around them. This needs a Longformer.
+        long_context: whether the network reads passages with the text around them. This needs a Longformer.
     """
 
     base: str = option(help="A Hugging Face encoder to start from: a folder, or a name with owner.", metavar="MODEL")
@@ -48,12 +48,14 @@ class TwoSidedFamily(Ranking):
     layers: int = option(0, "Layers of the base to keep; 0 for all.", least=0)
     shared: bool = option(True, "One encoder for queries and passages, or two.", name="--shared/--separate")
     markers: bool = option(False, "Mark texts with [QUERY] and [PASSAGE].", name="--markers/--no-markers")
-    context: bool = option(False, "Read a passage with the text around it (Longformer).", name="--context/--no-context")
+    long_context: bool = option(
+        False, "Read a passage with the text around it (Longformer).", name="--long-context/--no-long-context"
+    )
     query_pieces: int = 64
 
     @property
     def with_context(self) -> bool:
-        return self.context
+        return self.long_context
 
     def settings(self) -> dict[str, Any]:
         return super().settings() | {"base": Path(self.base).name}
@@ -79,9 +81,9 @@ class TwoSidedFamily(Ranking):
         if self.markers:
             add_markers(encoder, tokenizer)
         reader = PieceReader(tokenizer, encoder, device)
-        if self.context:
+        if self.long_context:
             if getattr(encoder.config, "model_type", "") != "longformer":
-                fix = "take a Longformer for --base, or leave out --context"
+                fix = "take a Longformer for --base, or leave out --long-context"
                 raise CaprError(f"{self.base} cannot read a passage in its context. Fix: {fix}.")
             encoder = LongEncoder(encoder, around)
         return encoder, reader
@@ -206,7 +208,7 @@ class TwoSidedObjective(RankingObjective):
     def read(self, numbers: Sequence[int], view: str, pairs: TrainingPairs | None = None) -> dict[str, Tensor]:
         """Return the inputs of the model for passages."""
         texts = [self.marks[1] + text for text in self.texts(numbers, view, pairs)]
-        if not self.family.context:
+        if not self.family.long_context:
             return self.reader.read(texts, self.family.pieces)
         passages = [(pairs or self.pairs).passages[number] for number in numbers]
         windows = [(passage.before, text, passage.after) for passage, text in zip(passages, texts, strict=True)]
@@ -218,7 +220,7 @@ class TwoSidedObjective(RankingObjective):
 
     def _parts(self, numbers: Sequence[int], view: str) -> tuple[list[dict[str, Tensor]], Tensor]:
         """Return the inputs of passages in parts, or in one part if all must have the same length."""
-        if self.family.context or self.equal_length:
+        if self.family.long_context or self.equal_length:
             return [self.read(numbers, view)], torch.arange(len(numbers), device=self.device)
         texts = [self.marks[1] + text for text in self.texts(numbers, view)]
         return self.reader.read_parts(texts, self.family.pieces)

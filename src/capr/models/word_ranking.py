@@ -44,7 +44,9 @@ class WordRanking(Ranking):
     """
 
     kind: ClassVar[str] = "ranker of word vectors"
-    offered: ClassVar[Offered] = {name: changes for name, changes in Family.offered.items() if name != "at_once"}
+    offered: ClassVar[Offered] = {
+        name: changes for name, changes in Family.offered.items() if name != "max_pieces_per_pass"
+    }
 
     vectors: str = option("", "Initial word vectors: GloVe's text, or words.npz. Default: random.", metavar="FILE")
     size: int = option(100, "Dimensions of random initial vectors.", name="--word-dimensions", least=1)

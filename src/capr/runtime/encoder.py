@@ -61,7 +61,7 @@ class EncoderManifest(Manifest):
         passage: the prefix of passages.
         similarity: how vectors are compared: `cosine` or `dot`.
         piece_dimensions: the number of values of the vector of a word piece; 0 if the network returns none.
-        padded: the number of pieces that a query is padded to with [MASK], for its vectors of word pieces.
+        min_query_pieces: the number of pieces that a query is padded to with [MASK], for its vectors of word pieces.
     """
 
     kind: str = "encoder"
@@ -72,7 +72,7 @@ class EncoderManifest(Manifest):
     passage: str = ""
     similarity: str = "cosine"
     piece_dimensions: int = 0
-    padded: int = 0
+    min_query_pieces: int = 0
 
 
 class OnnxEncoder:
@@ -137,7 +137,7 @@ class OnnxEncoder:
     def query_with_pieces(self, text: str) -> tuple[Vector, Floats]:
         """Return the vector of a query, and the vectors of its word pieces: (pieces, piece_dimensions)."""
         mask = self._model.tokenizer.token_to_id("[MASK]") or self._model.tokenizer.token_to_id("<mask>") or 0
-        vector, pieces = self._model.both_of_query(self.manifest.query + text, self.manifest.padded, mask)
+        vector, pieces = self._model.both_of_query(self.manifest.query + text, self.manifest.min_query_pieces, mask)
         return self._normalise(vector[None, : self.manifest.dimensions])[0], pieces
 
     def scores(self, query: str, passages: Sequence[str]) -> list[float]:

@@ -228,9 +228,8 @@ class ServerDatabase:
             values = (*key, answers, _now(), *key, who, limit if limit is not None else NO_LIMIT)
             if not database.execute(statement, values).rowcount:
                 fact = f"this token already has {limit:,} judgements, and no more are stored"
-                fix = (
-                    "withdraw some (answers: null), or ask the administrator for a higher limit (capr serve --feedback)"
-                )
+                more = "ask the administrator for a higher limit (capr serve --max-judgements)"
+                fix = f"withdraw some (answers: null), or {more}"
                 raise ProblemError(409, fact, fix)
 
     def judgements_of(self, who: str, query: Mapping[str, str]) -> list[Judgement]:

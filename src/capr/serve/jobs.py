@@ -25,8 +25,8 @@ log = logging.getLogger("capr")
 DOCUMENTS = "documents.jsonl"
 LOST = timedelta(minutes=10)  # the age at which a job without documents on disk counts as interrupted
 POLL = 1.0  # seconds between two looks for jobs that other workers created
-UNPACKED_FIX = "send fewer files in each request, or smaller ones, or allow more (capr serve --unpacked)"
-LONGEST_FIX = "send it in parts, or allow more (capr serve --upload)"
+UNPACKED_FIX = "send fewer files in each request, or smaller ones, or allow more (capr serve --max-unpacked-mb)"
+LONGEST_FIX = "send it in parts, or allow more (capr serve --max-upload-mb)"
 INTERRUPTED = "the job was interrupted. Fix: send the same documents again; those already added stay unchanged."
 
 

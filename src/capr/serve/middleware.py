@@ -136,7 +136,7 @@ class RequestGuard:
             server.rate_limit.check(f"token {caller.id}")
         is_upload = scope["path"] == UPLOAD and caller.may("writer")
         settings = server.settings
-        max_bytes = settings.upload if is_upload else settings.body
+        max_bytes = settings.max_upload if is_upload else settings.max_body
         return await read_body(scope, receive, max_bytes, settings.body_seconds)
 
     async def _send(self, message: Message, send: Send) -> None:

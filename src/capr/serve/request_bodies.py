@@ -59,8 +59,8 @@ def check_filters(values: Mapping[str, Any]) -> Mapping[str, Any]:
     return values
 
 
-Text = Annotated[str, AtMost("longest_query"), AfterValidator(_check_characters)]
-Question = Annotated[str, AtMost("longest_query", LONGEST), AfterValidator(_check_characters)]
+Text = Annotated[str, AtMost("max_query_length"), AfterValidator(_check_characters)]
+Question = Annotated[str, AtMost("max_query_length", LONGEST), AfterValidator(_check_characters)]
 FilterValues = Annotated[
     dict[Name, Annotated[list[FilterValue], Field(max_length=VALUES)] | FilterValue],
     Field(
@@ -159,7 +159,7 @@ class SearchBody(QueryBody):
         {"query": "Why was spironolactone stopped?", "k": 3, "filters": {"patient": "p01"}},
         {"entity": "asthma", "aspect": "family history", "without": ["negated"], "group": "patient"},
     )
-    k: Annotated[int, AtMost("largest_k")] = Field(10, ge=1, description="Maximum number of hits.")
+    k: Annotated[int, AtMost("max_k")] = Field(10, ge=1, description="Maximum number of hits.")
     filters: FilterValues = Field({}, description="Conditions that every hit matches.")
     without: list[Flag] = Field(
         [], max_length=5, description="Exclude passages that mention the entity only in these contexts."
@@ -180,7 +180,7 @@ class SearchBody(QueryBody):
     @property
     def effective_k(self) -> int:
         """The number of hits to return: `k`, or less if the server's limit is below the default."""
-        return min(self.k, SETTINGS.get().largest_k)
+        return min(self.k, SETTINGS.get().max_k)
 
     @property
     def all_filters(self) -> Filters:

@@ -58,8 +58,8 @@ class Server:
         self.database = ServerDatabase(self.state.database)
         trail = Path(settings.audit) if settings.audit else self.state.audit
         self.audit = Audit(trail, settings.audit_queries == "hash", settings.audit_size, settings.audit_days)
-        self.heavy = WorkQueue(settings.threads, settings.waiting, settings.waiting_seconds)
-        self.light = WorkQueue(max(2, settings.threads // 2), 4 * settings.waiting, settings.waiting_seconds)
+        self.heavy = WorkQueue(settings.threads, settings.max_waiting, settings.waiting_seconds)
+        self.light = WorkQueue(max(2, settings.threads // 2), 4 * settings.max_waiting, settings.waiting_seconds)
         self.rate_limit = RateLimit(settings.rate, settings.burst)
         self.wrong_tokens = WrongTokens(settings.wrong_tokens)
         self.metrics = Metrics(Path(settings.run) if settings.run else None, self._gauges())
@@ -83,7 +83,7 @@ class Server:
 
     async def start(self) -> None:
         """Start the jobs and the metrics, and load the models in the background."""
-        limits = (self.settings.unpacked, self.settings.upload)
+        limits = (self.settings.max_unpacked, self.settings.max_upload)
         self.jobs = Jobs(self.library, self.database, self.state.jobs, *limits, self._trace)
         loop = asyncio.get_running_loop()
 

@@ -28,18 +28,18 @@ class Settings:
         audit_size: the size in bytes at which a file of the trail is closed.
         audit_days: the age in days at which a file of the trail is closed.
         deidentify: `rules`, or the `module:name` of a `Deidentifier`; empty for none.
-        longest_query: the maximum number of characters of a query or question.
-        largest_k: the maximum number of hits of a search.
-        body: the maximum number of bytes of a request.
-        upload: the maximum number of bytes of a request that adds documents, and of characters of each document in
+        max_query_length: the maximum number of characters of a query or question.
+        max_k: the maximum number of hits of a search.
+        max_body: the maximum number of bytes of a request.
+        max_upload: the maximum number of bytes of a request that adds documents, and of characters of each document in
             its files.
-        unpacked: the maximum number of bytes that all gzip files of a request may unpack to.
-        feedback: the maximum number of judgements of a token.
+        max_unpacked: the maximum number of bytes that all gzip files of a request may unpack to.
+        max_judgements: the maximum number of judgements of a token.
         body_seconds: the time that a client has to send its request.
         rate, burst: the number of requests per second, and at once, of each token and each address.
         wrong_tokens: the number of wrong tokens per minute that an address may send without waiting.
         threads: the number of threads that search and read, in each worker.
-        waiting: the number of requests that may wait for a thread.
+        max_waiting: the number of requests that may wait for a thread.
         waiting_seconds: the time that a request may wait for a thread.
         grace: the seconds that running requests and jobs have to end when the server stops.
         run: the folder in which the workers of one server share their metrics; created by the server.
@@ -61,18 +61,18 @@ class Settings:
     audit_size: int = 64_000_000
     audit_days: float = 30.0
     deidentify: str = ""
-    longest_query: int = 2000
-    largest_k: int = 100
-    body: int = 1_000_000
-    upload: int = 64_000_000
-    unpacked: int = 256_000_000
-    feedback: int = 100_000
+    max_query_length: int = 2000
+    max_k: int = 100
+    max_body: int = 1_000_000
+    max_upload: int = 64_000_000
+    max_unpacked: int = 256_000_000
+    max_judgements: int = 100_000
     body_seconds: float = 30.0
     rate: float = 50.0
     burst: int = 200
     wrong_tokens: int = 20
     threads: int = 4
-    waiting: int = 64
+    max_waiting: int = 64
     waiting_seconds: float = 20.0
     grace: float = 30.0
     run: str = ""

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from capr.annotate.concept import Concept
 from capr.annotate.mentions import Annotator
+from capr.deprecation import renamed_arguments
 from capr.documents import Document, Span
 from capr.segment import opening, outline, passages
 from capr.segment.aspects import aspect_of, cued, heading
@@ -65,8 +66,8 @@ class Labeller:
         negated: whether to label a passage with entities that its text negates. CAPR did, and names this as its main
             source of errors.
         max_words: the maximum length of a passage.
-        cues: whether to add aspects that only the words of an article's passage show. An overview mentions all aspects,
-            so it gets none.
+        aspects_from_text: whether to add aspects that only the words of an article's passage show. An overview
+            mentions all aspects, so it gets none.
         aliases: other names of subjects, by title.
         held_out: names of test entities. The labeller skips documents about them, and labels no passage with them.
         held_out_texts: texts of a test. The labeller skips a passage that equals one or a part of one, in any document.
@@ -77,7 +78,7 @@ class Labeller:
     entities: tuple[str, ...] | None = None
     negated: bool = False
     max_words: int = MAX_WORDS
-    cues: bool = True
+    aspects_from_text: bool = True
     aliases: Mapping[str, Sequence[str]] = field(default_factory=dict)
     held_out: Collection[str] = ()
     held_out_texts: Collection[str] = ()
@@ -114,7 +115,7 @@ class Labeller:
                 identity: words for identity, words in entities.items() if not self._is_held_out(identity, words)
             }
             aspects, questions = _aspects_and_questions(document, span, passage.heading or "")
-            if self.cues and title and aspects and OVERVIEW not in aspects:
+            if self.aspects_from_text and title and aspects and OVERVIEW not in aspects:
                 aspects = _with_cued_aspects(aspects, cued(document[span]))
             if len(document[span].split()) < MIN_WORDS:
                 self.skipped["too short"] += 1
@@ -181,6 +182,9 @@ class Labeller:
 
     def _identity(self, name: str) -> str:
         return _identity_of(self.annotator.gazetteer.vocabulary.find(name), name)
+
+
+Labeller.__init__ = renamed_arguments(cues="aspects_from_text")(Labeller.__init__)  # type: ignore[method-assign]
 
 
 def _aspects_and_questions(document: Document, span: Span, heading: str) -> tuple[dict[str, str], tuple[str, ...]]:

@@ -101,7 +101,7 @@ def draw_questions(
     cut: Cut | None = None,
     lengths: tuple[int, int] = LENGTHS,
     unanswerable: float = 1.0,
-    alike: float = 0.0,
+    hard_negative_share: float = 0.0,
 ) -> list[ParagraphQuestion]:
     """Return the examples of an epoch, shuffled.
 
@@ -114,10 +114,10 @@ def draw_questions(
         cut: cuts a report into paragraphs. If None, paragraphs are uniform, and each report draws their average length.
         lengths: the shortest and the longest average length.
         unanswerable: the share of the questions without an answer that are paired with a paragraph.
-        alike: how often the paragraph without the answer is the one that shares most words with the question. Otherwise
-            it is random.
+        hard_negative_share: how often the paragraph without the answer is the one that shares most words with the
+            question. Otherwise it is random.
     """
-    groups = draw_question_groups(sources, seed, cut, lengths, unanswerable, alike)
+    groups = draw_question_groups(sources, seed, cut, lengths, unanswerable, hard_negative_share)
     pairs = [pair for group in groups for pair in group]
     random.Random(seed).shuffle(pairs)
     return pairs
@@ -129,13 +129,13 @@ def draw_question_groups(
     cut: Cut | None = None,
     lengths: tuple[int, int] = LENGTHS,
     unanswerable: float = 1.0,
-    alike: float = 0.0,
-    others: int = 0,
+    hard_negative_share: float = 0.0,
+    negative_paragraphs: int = 0,
 ) -> list[list[ParagraphQuestion]]:
     """Return the examples of an epoch by question, in the order of the sources.
 
-    With `others`, a question has that many paragraphs that do not answer, or all if there are fewer; otherwise as many
-    as paragraphs that answer. The other arguments are the same as for `draw_questions`.
+    With `negative_paragraphs`, a question has that many paragraphs that do not answer, or all if there are fewer;
+    otherwise as many as paragraphs that answer. The other arguments are the same as for `draw_questions`.
     """
     groups: list[list[ParagraphQuestion]] = []
     for number, source in enumerate(sources):
@@ -147,7 +147,8 @@ def draw_question_groups(
                 questions = [question for question in questions if share == 1 or rng.random() < share]
                 if questions:
                     paragraphs = cut_report(report, cut, rng.randint(*lengths))
-                    groups += question_groups(report.document, questions, paragraphs, rng, unanswerable, alike, others)
+                    options = (unanswerable, hard_negative_share, negative_paragraphs)
+                    groups += question_groups(report.document, questions, paragraphs, rng, *options)
     return groups
 
 
@@ -165,8 +166,8 @@ def question_groups(
     paragraphs: Sequence[Span],
     rng: random.Random,
     unanswerable: float,
-    alike: float,
-    others: int = 0,
+    hard_negative_share: float,
+    negative_paragraphs: int = 0,
 ) -> Iterator[list[ParagraphQuestion]]:
     """Yield for each question of a report the paragraphs that answer it, and some that do not."""
     for question in questions:
@@ -176,17 +177,22 @@ def question_groups(
         )
         if not answering and (question.answers or not not_answering or rng.random() >= unanswerable):
             continue
-        if not others:
-            yield [*answering, *(_draw_other(not_answering, rng, alike) for _ in answering or (None,) if not_answering)]
+        if not negative_paragraphs:
+            drawn = (
+                _draw_other(not_answering, rng, hard_negative_share) for _ in answering or (None,) if not_answering
+            )
+            yield [*answering, *drawn]
         else:
-            first = [_draw_other(not_answering, rng, alike)] if not_answering else []
-            sample = rng.sample(not_answering, min(others, len(not_answering)))
-            yield [*answering, *[*first, *(pair for pair in sample if pair not in first)][:others]]
+            first = [_draw_other(not_answering, rng, hard_negative_share)] if not_answering else []
+            sample = rng.sample(not_answering, min(negative_paragraphs, len(not_answering)))
+            yield [*answering, *[*first, *(pair for pair in sample if pair not in first)][:negative_paragraphs]]
 
 
-def _draw_other(candidates: Sequence[ParagraphQuestion], rng: random.Random, alike: float) -> ParagraphQuestion:
+def _draw_other(
+    candidates: Sequence[ParagraphQuestion], rng: random.Random, hard_negative_share: float
+) -> ParagraphQuestion:
     """Draw a paragraph that does not answer: a random one, or the one with most words of the question."""
-    if rng.random() >= alike:
+    if rng.random() >= hard_negative_share:
         return rng.choice(candidates)
     question_words = _words(candidates[0].question)
     return max(candidates, key=lambda candidate: len(question_words & _words(candidate.text)))

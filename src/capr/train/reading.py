@@ -143,10 +143,10 @@ class ReadingTask(TrainingTask):
     def _epoch(self, sources: Sequence[WeightedReports], cut: Cut | None, seed: str) -> list[list[ParagraphQuestion]]:
         """Draw the examples of an epoch: each pair by itself, or all pairs of a question if paragraphs are scored."""
         family = self.objective.family
-        options = (cut, family.lengths, family.unanswerable, family.alike)
-        if not family.others:
+        options = (cut, family.lengths, family.unanswerable, family.hard_negative_share)
+        if not family.negative_paragraphs:
             return [[pair] for pair in draw_questions(sources, seed, *options)]
-        groups = draw_question_groups(sources, seed, *options, family.others)
+        groups = draw_question_groups(sources, seed, *options, family.negative_paragraphs)
         random.Random(seed).shuffle(groups)
         return groups
 

@@ -41,7 +41,7 @@ def test_too_few_documents(world, tmp_path):
     ("options", "message"),
     [
         (["--recipe", "mine"], "--recipe does not accept 'mine'"),
-        (["--over", "gru"], "--over does not accept 'gru'"),
+        (["--network", "gru"], "--network does not accept 'gru'"),
         (["--space", "outer"], "--space does not accept 'outer'"),
         (["--tune", "1"], "there is none"),
         (["--vectors", "none.txt"], "there is no none.txt"),

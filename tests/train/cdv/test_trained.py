@@ -116,7 +116,7 @@ def test_documents_of_any_length(trained):
     [
         (["--without", "none.txt"], "--without would"),
         (["--without-passages", "none.jsonl", "--part", "train"], "--part and --without-passages would"),
-        (["--aliases", "none.json", "--no-cues"], "--no-cues and --aliases would"),
+        (["--aliases", "none.json", "--no-aspects-from-text"], "--no-aspects-from-text and --aliases would"),
         (["--vocabulary", "none.csv"], "--vocabulary would"),
     ],
 )

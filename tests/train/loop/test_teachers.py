@@ -39,7 +39,7 @@ def apart(student, teacher, lists, held_out) -> float:
 
 def test_a_smaller_cross_encoder_comes_near_its_teacher(build, parts, teacher):
     _, held_out, lists = parts
-    student = build("cross", negatives=5, layers=1, teachers=(str(teacher),), hard=0.0)
+    student = build("cross", negatives=5, layers=1, teachers=(str(teacher),), label_weight=0.0)
     assert student.model.classifier.config.num_hidden_layers == len(student.model.classifier.bert.encoder.layer) == 1
     judge = load_teacher(str(teacher), "cpu")
     assert not judge.model.training

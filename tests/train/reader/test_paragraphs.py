@@ -18,12 +18,12 @@ SCHEDULE = Schedule(epochs=12, batch=8, learning_rate=3e-3, patience=0, device="
 @pytest.fixture(scope="module")
 def trained(bert, tmp_path_factory):
     folder = tmp_path_factory.mktemp("paragraphs")
-    scores = train(SOURCES, family_of(bert, others=3, lengths=(30, 60)), SCHEDULE, folder)
+    scores = train(SOURCES, family_of(bert, negative_paragraphs=3, lengths=(30, 60)), SCHEDULE, folder)
     return folder, scores
 
 
 def test_a_question_comes_with_its_paragraphs_and_some_others():
-    groups = draw_question_groups(SOURCES, "seed", lengths=(20, 30), others=2)
+    groups = draw_question_groups(SOURCES, "seed", lengths=(20, 30), negative_paragraphs=2)
     assert len(groups) == sum(len(report.questions) for report in REPORTS)
     for group in groups:
         assert len({(pair.question, pair.document.id) for pair in group}) == 1
@@ -46,7 +46,7 @@ def test_the_best_paragraph_contains_the_answer(trained):
     folder, scores = trained
     assert scores["as torch, 32 bits"] == 1
     reader, right = OnnxReader(folder), []
-    for group in draw_question_groups(SOURCES, "unseen", lengths=(30, 60), others=5):
+    for group in draw_question_groups(SOURCES, "unseen", lengths=(30, 60), negative_paragraphs=5):
         answers = reader.extract([(pair.question, pair.text) for pair in group])
         paragraphs = [best[0].paragraph if best else -99.0 for best in answers]
         if any(pair.answers for pair in group):

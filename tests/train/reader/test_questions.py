@@ -68,7 +68,9 @@ def test_the_paragraph_without_the_answer_may_be_the_most_similar_one():
         actual = (
             example
             for seed in range(20)
-            for example in draw_questions([WeightedReports([report])], str(seed), lambda _: lines, alike=alike)
+            for example in draw_questions(
+                [WeightedReports([report])], str(seed), lambda _: lines, hard_negative_share=alike
+            )
         )
         return {(example.question, lines.index(example.paragraph)) for example in actual if not example.answers}
 

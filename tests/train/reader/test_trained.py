@@ -145,7 +145,7 @@ def test_a_smaller_reader_comes_near_its_teacher(trained, tmp_path):
         teacher_scores = teacher.model(**batch.inputs)
     apart = {}
     for name, hard in (("taught", 0.0), ("alone", 1.0)):
-        mine = family_of(folder, layers=1, teacher=str(folder) if name == "taught" else "", hard=hard)
+        mine = family_of(folder, layers=1, teacher=str(folder) if name == "taught" else "", label_weight=hard)
         built = mine.objective("cpu")
         assert built.model.answerer.config.num_hidden_layers == len(built.model.answerer.bert.encoder.layer) == 1
         task = ReadingTask(built, SOURCES, None, pairs[:20], replace(SCHEDULE, epochs=8))

@@ -22,7 +22,7 @@ Output = Annotated[Path, typer.Option("--output", "-o", metavar="FOLDER", help="
 Resume = Annotated[bool, typer.Option("--resume", help="Continue from the last checkpoint.")]
 READING = {  # the options that change how documents are read, by the name of the field
     "part": "--part",
-    "cues": "--no-cues",
+    "aspects_from_text": "--no-aspects-from-text",
     "without": "--without",
     "without_passages": "--without-passages",
     "aliases": "--aliases",
@@ -51,7 +51,7 @@ class FromDocuments:
     part: Annotated[
         str, typer.Option("--part", help="all, or train: without the fifth that capr evaluate tests on.")
     ] = "all"
-    cues: inputs.Cues = True
+    aspects_from_text: inputs.AspectsFromText = True
     without: inputs.Without = None
     without_passages: inputs.WithoutPassages = None
     aliases: inputs.Aliases = None
@@ -80,7 +80,7 @@ class FromDocuments:
 
         return Labeller(
             annotator(False, vocabulary or Vocabulary.load(*self.vocabulary or ())),
-            cues=self.cues,
+            aspects_from_text=self.aspects_from_text,
             aliases=inputs.read_aliases(self.aliases),
             held_out=inputs.read_names(self.without),
             held_out_texts=inputs.read_texts(self.without_passages),

@@ -34,8 +34,8 @@ async def me(context: Reader) -> Response:
                 "deidentified": context.server.deidentifier is not None,
             },
             "limits": {
-                "k": context.server.settings.largest_k,
-                "query": context.server.settings.longest_query,
+                "k": context.server.settings.max_k,
+                "query": context.server.settings.max_query_length,
             },
         }
     )

@@ -24,7 +24,7 @@ async def judge(body: FeedbackBody, context: Reader) -> Response:
     """Save whether a passage answers a query. A new judgement replaces the old one; null withdraws it."""
     context.record.query, context.record.documents = body.parts, [body.document]
     context.record.more = {"passage": [body.begin, body.end], "answers": body.answers}
-    database, who, limit = context.server.database, context.caller.id, context.server.settings.feedback
+    database, who, limit = context.server.database, context.caller.id, context.server.settings.max_judgements
 
     def save(library: Library, _: Masking) -> None:
         document = library.document(body.document)
