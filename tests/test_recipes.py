@@ -309,7 +309,7 @@ def test_recipe_of_a_vector_space(tree):
             (match,) = library.index.dense(np.array([0, 1], np.float32), 1, Filters(), space=pictures)
             print(match.key, library.verify().problems)
         """)
-    assert output == "PassageKey(document='b', place=0) []\n"
+    assert output == "PassageKey(document='b', passage_index=0) []\n"
 
 
 def test_recipe_of_an_engine(tree):

@@ -123,14 +123,14 @@ class FilteredIndex:
     def values(self, name: str, limit: int, filters: Filters = EVERYTHING) -> Sequence[tuple[str, int]]:
         return self._whole.values(name, limit, self.filters & filters)
 
-    def spelled(self, name: str, values: Sequence[str], filters: Filters = EVERYTHING) -> Mapping[str, str]:
-        return self._whole.spelled(name, values, self.filters & filters)
+    def display_values(self, name: str, values: Sequence[str], filters: Filters = EVERYTHING) -> Mapping[str, str]:
+        return self._whole.display_values(name, values, self.filters & filters)
 
     def patients(self, filters: Filters = EVERYTHING) -> Sequence[Patient]:
         return self._whole.patients(self.filters & filters)
 
-    def mentioned(self, filters: Filters = EVERYTHING) -> Set[str]:
-        return self._whole.mentioned(self.filters & filters)
+    def mentioned_codes(self, filters: Filters = EVERYTHING) -> Set[str]:
+        return self._whole.mentioned_codes(self.filters & filters)
 
     def notices(self, space: Space = PASSAGES, filters: Filters = EVERYTHING) -> Sequence[str]:
         return self._whole.notices(space, self.filters & filters)

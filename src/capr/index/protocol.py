@@ -98,7 +98,7 @@ class Index(Protocol):
         """Return the k passages with the largest dot product in a space, best first, then by `order`.
 
         The passages match the filters and the clauses with `must` and `not`. In a space that combines parts, the score
-        of a passage is the `Space.combined` of the scores of its parts; a passage without parts never matches. In a
+        of a passage is the `Space.aggregation` of the scores of its parts; a passage without parts never matches. In a
         packed space, nothing matches.
 
         Raises:
@@ -186,7 +186,7 @@ class Index(Protocol):
         documents with a passage that matches the filters and has the value.
         """
 
-    def spelled(self, name: str, values: Sequence[str], filters: Filters = EVERYTHING) -> Mapping[str, str]:
+    def display_values(self, name: str, values: Sequence[str], filters: Filters = EVERYTHING) -> Mapping[str, str]:
         """Return the spelling of each value of a field in the first document that matches the filters.
 
         Values are compared without case.
@@ -195,7 +195,7 @@ class Index(Protocol):
     def patients(self, filters: Filters = EVERYTHING) -> Sequence[Patient]:
         """Return the patients of all documents that match the filters, sorted by name."""
 
-    def mentioned(self, filters: Filters = EVERYTHING) -> Set[str]:
+    def mentioned_codes(self, filters: Filters = EVERYTHING) -> Set[str]:
         """Return the codes of all concepts mentioned in passages that match the filters."""
 
     def notices(self, space: Space = PASSAGES, filters: Filters = EVERYTHING) -> Sequence[str]:

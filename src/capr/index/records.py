@@ -19,7 +19,7 @@ class PassageKey(NamedTuple):
     """Identifies a passage in any engine: the id of its document, and its index among the passages there, from 0."""
 
     document: str
-    place: int
+    passage_index: int
 
 
 # --- input ---

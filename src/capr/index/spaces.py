@@ -20,14 +20,14 @@ class Space:
         name: the name of the space in the index; lower-case letters, digits and underscores.
         model: the name of its model in options and in folders of built-in weights.
         missing: the message about passages without vectors, with `{}` for their number and for the library.
-        combined: the function that combines the scores of a passage's parts: `mean` or `maxsim`. Empty if a passage
+        aggregation: the function that combines the scores of a passage's parts: `mean` or `maxsim`. Empty if a passage
             has one vector and no parts.
     """
 
     name: str
     model: str
     missing: str
-    combined: Literal["", "mean", "maxsim"] = ""
+    aggregation: Literal["", "mean", "maxsim"] = ""
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
@@ -39,7 +39,7 @@ class Space:
 
         An engine stores and returns these codes; it does not search them.
         """
-        return self.combined == "maxsim"
+        return self.aggregation == "maxsim"
 
 
 PASSAGES = Space("passages", "encoder", "{} passages have no vector yet. Fix: capr encode {}.")

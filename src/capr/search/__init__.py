@@ -4,7 +4,7 @@ from capr.deprecation import renamed_attributes
 from capr.runtime.generative import GenerativeReader
 from capr.runtime.ranker import OnnxRanker, Ranker
 from capr.runtime.reader import AnswerReader, ReadAnswer
-from capr.search.adding import Added
+from capr.search.adding import AddResult
 from capr.search.answers import Answer, Answers, Place
 from capr.search.asking import ask
 from capr.search.curve import Curve, SentenceScore
@@ -14,7 +14,7 @@ from capr.search.listing import Listing
 from capr.search.resources import Resources
 
 __all__ = [
-    "Added",
+    "AddResult",
     "Answer",
     "AnswerReader",
     "Answers",
@@ -36,4 +36,4 @@ __all__ = [
     "ask",
 ]
 
-__getattr__ = renamed_attributes(__name__, {"Reading": "ReadAnswer"})
+__getattr__ = renamed_attributes(__name__, {"Added": "AddResult", "Reading": "ReadAnswer"})

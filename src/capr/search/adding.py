@@ -20,7 +20,7 @@ DocumentSource = Document | str | os.PathLike[str]
 
 
 @dataclass
-class Added:
+class AddResult:
     """The outcome of adding documents.
 
     Attributes:
@@ -53,9 +53,9 @@ def add(
     replace: bool = False,
     on_commit: Callable[[Sequence[str]], None] | None = None,
     on_problem: Callable[[Problem], None] | None = None,
-) -> Added:
+) -> AddResult:
     """Add documents to an index; see `Library.add`. The default cutting is the one that the index remembers."""
-    outcome = Added()
+    outcome = AddResult()
     if cutting is not None and cutting != index.cuttings()[-1]:
         writer.set_cutting(cutting)
     encoder = models.encoder_for_adding(index)
@@ -94,7 +94,7 @@ def _batches(
     annotator: Annotator,
     replace: bool,
     batch_size: int,
-    outcome: Added,
+    outcome: AddResult,
     report: Callable[[Problem], None],
 ) -> Iterator[list[PreparedDocument]]:
     """Prepare new and changed documents, and yield them in batches of about `batch_size` passages.

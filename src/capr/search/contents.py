@@ -55,6 +55,6 @@ def suggest(resources: Resources, prefix: str, k: int) -> list[Suggestion]:
     """Return entities whose name begins with the prefix; in a part of a library, only those that it mentions."""
     if not isinstance(resources.index, FilteredIndex):
         return resources.vocabulary.suggest(prefix, k)
-    mentioned = resources.index.mentioned()
+    mentioned = resources.index.mentioned_codes()
     completions = resources.vocabulary.suggest(prefix, LIKELY)
     return [completion for completion in completions if completion.concept.code in mentioned][:k]

@@ -66,7 +66,7 @@ def count_facets(index: Index, filters: Filters, names: Sequence[str] = FACETS) 
         values = index.values(field, EVERY, _without(filters, field))
         shown = values[:SHOWN]
         if field not in (*PASSAGE_NAMES, *EXACT):  # the index stores other values in lower case
-            spelled = index.spelled(field, [value for value, _ in shown], _without(filters, field))
+            spelled = index.display_values(field, [value for value, _ in shown], _without(filters, field))
             shown = [(spelled.get(value, value), count) for value, count in shown]
         fields[name] = Facet(tuple(shown), max(0, len(values) - SHOWN))
     any_date = replace(filters, since="", until="", days=(), not_days=())

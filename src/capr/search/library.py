@@ -10,7 +10,7 @@ from capr.deprecation import renamed_arguments
 from capr.documents import Document, Problem
 from capr.index import Patient, StoredPassage
 from capr.search import adding, asking, contents, passages, removing, scoring
-from capr.search.adding import Added, DocumentSource
+from capr.search.adding import AddResult, DocumentSource
 from capr.search.answers import Answers
 from capr.search.curve import Curve
 from capr.search.encoding import Progress, encode
@@ -61,7 +61,7 @@ class Library(OpenLibrary):
         discourse: GivenDiscourse = None,
         on_commit: Callable[[Sequence[str]], None] | None = None,
         on_problem: Callable[[Problem], None] | None = None,
-    ) -> Added:
+    ) -> AddResult:
         """Add documents. After an interruption, call it with the same documents again to continue.
 
         Args:

@@ -84,8 +84,8 @@ class Parts:
             writer.add(record("a", "tea", patient="A", type=" LETTER"))
             writer.add(record("b", "tea", patient="B", type="Letter"))
             writer.commit()
-        assert index.spelled("type", ["letter"]) == {"letter": "LETTER"}
-        assert index.spelled("type", ["letter", "note"], Filters.of({"patient": "B"})) == {"letter": "Letter"}
+        assert index.display_values("type", ["letter"]) == {"letter": "LETTER"}
+        assert index.display_values("type", ["letter", "note"], Filters.of({"patient": "B"})) == {"letter": "Letter"}
 
     def test_patients_have_their_first_and_last_day(self, index: Index) -> None:
         fill_records(index)
@@ -108,8 +108,8 @@ class Parts:
 
     def test_mentioned_returns_the_concepts_of_passages_that_meet_the_filters(self, index: Index) -> None:
         fill_records(index)
-        assert index.mentioned() == {FEVER.code, ASTHMA.code, SECRET.code}
-        assert index.mentioned(Filters.of({"patient": "A"})) == {FEVER.code, ASTHMA.code}
+        assert index.mentioned_codes() == {FEVER.code, ASTHMA.code, SECRET.code}
+        assert index.mentioned_codes(Filters.of({"patient": "A"})) == {FEVER.code, ASTHMA.code}
 
     def test_stats_count_documents_that_meet_the_filters(self, index: Index) -> None:
         fill_records(index)
@@ -154,7 +154,7 @@ class Parts:
 
     def test_a_part_counts_only_its_own_documents(self, part: Index) -> None:
         assert [patient.patient for patient in part.patients()] == ["A", "C"]
-        assert part.mentioned() == {FEVER.code, ASTHMA.code}
+        assert part.mentioned_codes() == {FEVER.code, ASTHMA.code}
         assert part.stats().documents == 3
         assert part.values("type", 9) == [("letter", 1)]
         assert part.has("source")

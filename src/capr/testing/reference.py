@@ -215,7 +215,7 @@ class ReferenceIndex:
 
     def passages(self, keys: Sequence[PassageKey], filters: Filters = EVERYTHING) -> dict[PassageKey, StoredPassage]:
         passing = {PassageKey(stored.document.id, position): stored for stored, position, _ in self._all(filters)}
-        return {key: passing[key].passage(key.place) for key in keys if key in passing}
+        return {key: passing[key].passage(key.passage_index) for key in keys if key in passing}
 
     def passages_in(self, id: str, filters: Filters = EVERYTHING) -> list[StoredPassage]:
         return [stored.passage(position) for stored, position, _ in self._all(filters) if stored.document.id == id]
@@ -231,13 +231,17 @@ class ReferenceIndex:
     def span_vectors(
         self, keys: Sequence[PassageKey], space: Space = SENTENCES, filters: Filters = EVERYTHING
     ) -> dict[PassageKey, SpanVectors]:
-        passages = {key: self._documents[key.document].of(space).get(key.place) for key in self.passages(keys, filters)}
+        passages = {
+            key: self._documents[key.document].of(space).get(key.passage_index) for key in self.passages(keys, filters)
+        }
         return {key: vectors for key, vectors in passages.items() if isinstance(vectors, SpanVectors)}
 
     def codes(
         self, keys: Sequence[PassageKey], space: Space = PIECES, filters: Filters = EVERYTHING
     ) -> dict[PassageKey, bytes]:
-        passages = {key: self._documents[key.document].of(space).get(key.place) for key in self.passages(keys, filters)}
+        passages = {
+            key: self._documents[key.document].of(space).get(key.passage_index) for key in self.passages(keys, filters)
+        }
         return {key: code for key, code in passages.items() if isinstance(code, bytes)}
 
     def without_vectors(
@@ -266,7 +270,7 @@ class ReferenceIndex:
         counts = Counter(value for values in having for value in values)
         return sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:limit]
 
-    def spelled(self, name: str, values: Sequence[str], filters: Filters = EVERYTHING) -> dict[str, str]:
+    def display_values(self, name: str, values: Sequence[str], filters: Filters = EVERYTHING) -> dict[str, str]:
         spellings: dict[str, str] = {}
         for id in self.ids(filters):
             for key, value in self._documents[id].document.metadata.items():
@@ -285,7 +289,7 @@ class ReferenceIndex:
             patients.append(Patient(patient, len(days), dated[0], dated[-1]))
         return patients
 
-    def mentioned(self, filters: Filters = EVERYTHING) -> set[str]:
+    def mentioned_codes(self, filters: Filters = EVERYTHING) -> set[str]:
         return {m.concept.code for _, _, entry in self._all(filters) for m in entry.mentions if m.concept}
 
     def notices(self, space: Space = PASSAGES, filters: Filters = EVERYTHING) -> list[str]:
@@ -372,7 +376,7 @@ class ReferenceWriter:
 
     def _set_vectors(self, vectors: Mapping[PassageKey, PassageVectors], space: Space) -> None:
         for key in self._index.passages(list(vectors)):
-            self._index._documents[key.document].of(space)[key.place] = vectors[key]
+            self._index._documents[key.document].of(space)[key.passage_index] = vectors[key]
 
     def commit(self) -> None:
         pending, self._pending = self._pending, []

@@ -223,15 +223,15 @@ class Spaces:
         best = [f"n{i}" for i in np.argsort(-scores)[:5]]
         assert len(set(by_sentences(index, query, 5)) & set(best)) >= 4
 
-    @pytest.mark.parametrize("combined", ["", "mean"])
+    @pytest.mark.parametrize("aggregation", ["", "mean"])
     def test_a_space_needs_a_line_in_the_registry_and_nothing_else(
-        self, index: Index, monkeypatch: pytest.MonkeyPatch, combined: Literal["", "mean"]
+        self, index: Index, monkeypatch: pytest.MonkeyPatch, aggregation: Literal["", "mean"]
     ) -> None:
-        titles = Space("titles", "titler", "{} titles have no vectors yet. Fix: capr encode {}.", combined)
+        titles = Space("titles", "titler", "{} titles have no vectors yet. Fix: capr encode {}.", aggregation)
         monkeypatch.setitem(SPACES, titles.name, titles)
 
         def vector(*values: float) -> Vector | SpanVectors:
-            return sentences(unit(*values), unit(*values)) if combined else unit(*values)
+            return sentences(unit(*values), unit(*values)) if aggregation else unit(*values)
 
         add(index, note("a", vector=unit(1)), note("b"), note("c"))
         assert index.encoder(titles) is None
@@ -247,7 +247,7 @@ class Spaces:
         assert by_meaning(index, unit(1)) == ["a"]
         assert [passage.key for passage in index.without_vectors(9, None, titles)] == [PassageKey("c", 0)]
         assert (index.encoder(titles), index.encoder(SENTENCES)) == (model, None)
-        assert index.stats().of(titles) == SpaceStats(model, 3, 6 if combined else 3)
+        assert index.stats().of(titles) == SpaceStats(model, 3, 6 if aggregation else 3)
         assert index.vectors_of(note("c").content, titles) is not None  # a, b and d have the same content
         remove(index, "b")
         assert names(index, index.dense(unit(1), 9, ALL, (), titles)) == ["a", "d"]

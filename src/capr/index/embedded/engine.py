@@ -244,16 +244,16 @@ class EmbeddedIndex:
         with self.store.errors():
             return self.view().postings.values(self.store, name, filters)[:limit]
 
-    def spelled(self, name: str, values: Sequence[str], filters: Filters = EVERYTHING) -> dict[str, str]:
+    def display_values(self, name: str, values: Sequence[str], filters: Filters = EVERYTHING) -> dict[str, str]:
         with self.store.errors():
             first = self.view().postings.first(self.store, name, filters)
-            return self.store.spelled(name, {value: first[value] for value in values if value in first})
+            return self.store.display_values(name, {value: first[value] for value in values if value in first})
 
     def patients(self, filters: Filters = EVERYTHING) -> list[Patient]:
         with self.store.errors():
             return [Patient(*row) for row in self.view().postings.patients(self.store, filters)]
 
-    def mentioned(self, filters: Filters = EVERYTHING) -> set[str]:
+    def mentioned_codes(self, filters: Filters = EVERYTHING) -> set[str]:
         with self.store.errors():
             values = self.view().postings.having(self.store, ENTITY, filters)
         return {value.rpartition(" ")[0] for value in values}

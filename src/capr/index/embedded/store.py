@@ -91,7 +91,7 @@ class Store(VectorTables):
             query = f"SELECT id, first, passages FROM document WHERE id IN ({placeholders(batch)})"
             documents.update((id, (first, count)) for id, first, count in self.database.execute(query, batch))
         extents = ((key, *documents.get(key.document, (0, 0))) for key in keys)
-        return {key: first + key.place for key, first, count in extents if 0 <= key.place < count}
+        return {key: first + key.passage_index for key, first, count in extents if 0 <= key.passage_index < count}
 
     def patients_of(self, ids: Sequence[str]) -> dict[str, str]:
         """Return the patient of each document, or the document's id if it has no patient."""
@@ -129,7 +129,7 @@ class Store(VectorTables):
         query = f"SELECT value, {kind} FROM {kind}_fact WHERE name = ? ORDER BY value"
         return self.database.execute(query, (name,)).fetchall()
 
-    def spelled(self, name: str, documents: Mapping[str, int]) -> dict[str, str]:
+    def display_values(self, name: str, documents: Mapping[str, int]) -> dict[str, str]:
         """Return the spelling of each value of a field in a document.
 
         Args:

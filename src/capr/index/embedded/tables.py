@@ -17,7 +17,7 @@ from capr.index.records import PassageVectors, SpaceStats, SpanVectors
 from capr.index.spaces import PASSAGES, SPACES, Space
 from capr.runtime.identity import EncoderIdentity
 
-# By `Space.combined`, the type of a passage's vectors, and its description.
+# By `Space.aggregation`, the type of a passage's vectors, and its description.
 FORMS: Mapping[str, tuple[type, str]] = {
     "": (np.ndarray, "one vector"),
     "mean": (SpanVectors, "parts with their spans"),
@@ -68,7 +68,7 @@ class VectorTables(Database):
         codes = self._codes_of(content, space)
         if codes is None:
             return None
-        if not space.combined:
+        if not space.aggregation:
             return [decode(code) for code in codes]
         if space.is_packed:
             return [self._checked(code) for code in codes]
@@ -144,7 +144,7 @@ class VectorTables(Database):
     def index_code(self, space: Space, code: bytes, dimensions: int) -> bytes:
         """Return a code in the format of the vector index; for a damaged code, one that no search finds."""
         unfindable = bytes(4 + dimensions)
-        if not space.combined:
+        if not space.aggregation:
             return code if len(code) == len(unfindable) else unfindable
         try:
             return mean_code(code, dimensions)
@@ -165,7 +165,7 @@ class VectorTables(Database):
         for space in self.spaces():
             model = self.encoder(space)
             passages, size = self._code_counts(space, documents)
-            if space.combined and model:
+            if space.aggregation and model:
                 record = model.dimensions // 2 if space.is_packed else RECORD + model.dimensions
                 stats[space.name] = SpaceStats(model, passages, (size - SUM * passages) // record)
             else:
@@ -221,7 +221,7 @@ class VectorTables(Database):
 
     def _code(self, passage: PassageVectors, space: Space, dimensions: int) -> bytes:
         """Return the code of a passage's vectors; raise an error if the model of the space cannot have made them."""
-        form, expected = FORMS[space.combined]
+        form, expected = FORMS[space.aggregation]
         if not isinstance(passage, form):
             raise TypeError(f"a passage has {expected} in the space {space.name!r}")
         if isinstance(passage, bytes):

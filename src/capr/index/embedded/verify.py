@@ -154,7 +154,7 @@ def _vectors(
     for number, code in store.codes(space):
         if number not in spans:
             fault = "a vector belongs to no passage"
-        elif not space.combined:
+        elif not space.aggregation:
             fault = _vector_fault(code, dimensions, check)
         elif space.is_packed:
             fault = _packed_fault(code, dimensions, check)
@@ -164,7 +164,7 @@ def _vectors(
             check.wrong(f"{fault} (passage {number})", ENCODE)
         codes[number] = None if fault else code if space.is_packed else store.index_code(space, code, dimensions)
     if dimensions and len(codes) < len(spans):
-        lack = f"passages have no vectors of {space.name}" if space.combined else "passages have no vector"
+        lack = f"passages have no vectors of {space.name}" if space.aggregation else "passages have no vector"
         check.notices.append(f"{len(spans) - len(codes):,} {lack} yet; capr encode adds them")
     if unknown := store.unknown(space):
         fact = f"the model of the vectors of {space.name} ({unknown:,} passages) is not known"
