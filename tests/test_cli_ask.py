@@ -111,7 +111,7 @@ def test_json_has_offsets(folder):
     (answer,) = results["answers"]
     text = (folder / "notes" / f"{NOTE}.txt").read_text()
     assert text[answer["begin"] : answer["end"]] == answer["text"] == "1,000 mg IV q.12h."
-    assert text[answer["paragraph"]["begin"] : answer["paragraph"]["end"]] == answer["paragraph"]["text"]
+    assert text[answer["passage"]["begin"] : answer["passage"]["end"]] == answer["passage"]["text"]
     assert (results["answered"], results["reader"], answer["metadata"]["patient"]) == (True, "fake", "p03")
     no_results = json.loads(ask(folder, "library", "zebra", "--filter", "patient=p03", "--json").stdout)
     assert (no_results["answered"], no_results["answers"]) == (False, [])

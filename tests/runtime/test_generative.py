@@ -15,7 +15,7 @@ import capr
 from capr.documents import CaprError, Document, Span
 from capr.runtime.generative import GenerativeReader, RefusedError, answer_in, located
 from capr.search import answering
-from capr.search.paragraphs import group_paragraphs
+from capr.search.paragraphs import join_passages
 
 _spec = spec_from_file_location("fake_reader", Path(__file__).parents[1] / "search" / "fake_reader.py")
 fake_reader = module_from_spec(_spec)
@@ -76,7 +76,7 @@ class Server:
 @pytest.fixture(autouse=True)
 def _alone(monkeypatch):
     """Make every passage a paragraph, so that the reader has several to choose from."""
-    monkeypatch.setattr(answering, "group_paragraphs", partial(group_paragraphs, length=1))
+    monkeypatch.setattr(answering, "join_passages", partial(join_passages, length=1))
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ def ask(question, documents=NOTE, **options):
 @pytest.fixture
 def alone(monkeypatch):
     """Read each passage by itself."""
-    monkeypatch.setattr(answering, "group_paragraphs", partial(paragraphs.group_paragraphs, length=1))
+    monkeypatch.setattr(answering, "join_passages", partial(paragraphs.join_passages, length=1))
 
 
 # --- exact answers ---
@@ -48,12 +48,12 @@ def test_an_answer_has_its_span_sentence_paragraph_and_headings():
     (answer,) = answers
     assert answers.answered
     assert (answers.question, answers.reader, answers.threshold) == ("81 mg?", "fake", 0.5)
-    assert (answers.documents, answers.paragraphs) == (1, 4)
+    assert (answers.documents, answers.passages) == (1, 4)
     assert answer.text == NOTE.text[answer.span.begin : answer.span.end] == "81 mg"
     assert (answer.document, answer.title, answer.metadata["patient"]) == ("n1", "Letter", "p1")
     assert answer.headings == ("MEDICATIONS",)
     assert answer[answer.sentence] == "aspirin 81 mg"
-    assert answer[answer.paragraph] == "MEDICATIONS:\nfurosemide 40 mg daily\naspirin 81 mg"
+    assert answer[answer.passage] == "MEDICATIONS:\nfurosemide 40 mg daily\naspirin 81 mg"
     assert answer.confidence == 0.9
     assert not answer.context
     assert answers.took > 0
@@ -95,7 +95,7 @@ def test_answers_lie_in_their_paragraph(text, data):
     for answer in capr.ask(document, "what?", reader=Anywhere(), k=20):
         assert answer.text == text[answer.span.begin : answer.span.end]
         assert answer.text.strip() == answer.text != ""
-        assert answer.paragraph.covers(answer.span)
+        assert answer.passage.covers(answer.span)
         assert answer.sentence.covers(answer.span)
 
 
@@ -127,7 +127,7 @@ def test_an_answer_below_the_threshold_is_listed_but_not_found():
 @pytest.mark.parametrize("text", ["", " \n\n "])
 def test_an_empty_document_has_no_answer(text):
     answers = ask("what?", Document("n", text))
-    assert (answers.answered, len(answers), answers.paragraphs) == (False, 0, 0)
+    assert (answers.answered, len(answers), answers.passages) == (False, 0, 0)
 
 
 @pytest.mark.parametrize("question", ["", "  ", "?!"])
@@ -281,7 +281,7 @@ def test_answers_as_json(alone):
     assert record.keys() >= {"question", "answered", "found", "threshold", "reader", "took", "notices", "answers"}
     pain, dose = record["answers"]
     assert pain["context"] == {"negated": {"text": "denies", "begin": 12, "end": 18}}
-    for record in (pain, pain["sentence"], pain["paragraph"], dose["places"][0]):
+    for record in (pain, pain["sentence"], pain["passage"], pain["paragraph"], dose["places"][0]):
         assert NOTE.text[record["begin"] : record["end"]] == record["text"]
     assert (dose["confidence"], dose["headings"], dose["metadata"]["date"]) == (0.8, ["MEDICATIONS"], "2024-05-01")
 
@@ -309,33 +309,33 @@ def documents_and_texts(answers):
 
 def test_a_named_document_is_read_completely(library):
     answers = library.ask("chest pain", "n1")
-    assert (documents_and_texts(answers), answers.paragraphs) == ([("n1", "chest pain")], 4)
+    assert (documents_and_texts(answers), answers.passages) == ([("n1", "chest pain")], 4)
     assert answers[0].context["negated"].words == "denies"
     assert [a.as_json() for a in answers] == [a.as_json() for a in ask("chest pain")]
     assert documents_and_texts(library.ask("10 mg", "n1")) == []
     with pytest.raises(CaprError, match="no document 'n9'"):
         library.ask("gout", "n9")
-    assert library.ask("gout", "n4").paragraphs == 0
+    assert library.ask("gout", "n4").passages == 0
 
 
 def test_the_short_notes_of_a_patient_are_read_completely(library):
     answers = library.ask("40 mg/20 mg/10 mg", filters={"patient": "p1"})
-    assert (documents_and_texts(answers), answers.documents, answers.paragraphs) == (
+    assert (documents_and_texts(answers), answers.documents, answers.passages) == (
         [("n1", "40 mg"), ("n2", "20 mg")],
         2,
         5,
     )
     assert documents_and_texts(library.ask("40 mg/20 mg", filters=["date=2023"])) == [("n2", "20 mg")]
     answers = library.ask("40 mg", filters={"patient": "p9"})
-    assert (len(answers), answers.paragraphs) == (0, 0)
+    assert (len(answers), answers.passages) == (0, 0)
     assert "no document has patient=p9" in answers.notices[0]
 
 
 def test_a_search_chooses_the_passages_of_a_whole_library(library):
     answers = library.ask("furosemide 10 mg/furosemide 20 mg", passages=2)
-    assert answers.paragraphs == 2
+    assert answers.passages == 2
     assert documents_and_texts(answers)[0] == ("n3", "furosemide 10 mg")
-    assert library.ask("zebra").paragraphs == 0
+    assert library.ask("zebra").passages == 0
 
 
 def test_a_search_applies_filters_on_passages(library):
@@ -346,12 +346,12 @@ def test_a_search_applies_filters_on_passages(library):
 def test_a_search_chooses_the_passages_of_long_notes(library, monkeypatch):
     monkeypatch.setattr("capr.search.asking.WHOLE", 100)
     answers = library.ask("aspirin 81 mg", filters={"patient": "p1"}, passages=1)
-    assert (answers.paragraphs, documents_and_texts(answers)) == (1, [("n1", "aspirin 81 mg")])
+    assert (answers.passages, documents_and_texts(answers)) == (1, [("n1", "aspirin 81 mg")])
 
 
 def test_operators_mean_nothing_in_a_question(library):
     answers = library.ask('-zebra "furosemide 10 mg" patient:p2 +daily')
-    assert answers.paragraphs > 0
+    assert answers.passages > 0
     assert asking.as_query('patient:p1 "a b" -x') == "patient p1  a b   x"
 
 

@@ -125,7 +125,8 @@ def test_any_listing_can_be_printed(library, capsys):
                 "threshold": 0.5,
                 "reader": "fake",
                 "documents": 1,
-                "paragraphs": 2,
+                "passages": 2,
+                "paragraphs": 2,  # the name of "passages" before 0.2
                 "took": 0.123,
                 "notices": ["a note"],
                 "answers": [],

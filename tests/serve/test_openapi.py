@@ -146,17 +146,24 @@ def test_old_names_still_work_and_are_marked_as_deprecated(client):
         new = client.get(path, params={"prefix": prefix})
         assert client.get(path, params={"typed": prefix}).json() == new.json()
         assert new.json() != client.get(path, params={"prefix": "zzz"}).json()
-    ask = {"question": "What dose of Lasix?", "threshold": 0}
+    ask = {"question": "40 mg?", "threshold": 0}
     assert (
         client.post("/api/ask", json={**ask, "top": 1}).json()["answers"]
         == client.post("/api/ask", json={**ask, "k": 1}).json()["answers"]
     )
     answers = client.post("/api/ask", json=ask).json()
-    assert answers["found"] == answers["answered"]
+    assert (answers["found"], answers["paragraphs"]) == (answers["answered"], answers["passages"])
+    assert answers["answers"][0]["paragraph"] == answers["answers"][0]["passage"]
     search = client.post("/api/saved", json={"name": "Lasix", "address": "q=lasix"}).json()
     assert search["made"] == search["created"]
     document = client.get("/api/openapi.json").json()
-    for schema, old in (("AskReply", "found"), ("SavedSearch", "made"), ("JobReply", "made")):
+    for schema, old in (
+        ("AskReply", "found"),
+        ("AskReply", "paragraphs"),
+        ("Answer", "paragraph"),
+        ("SavedSearch", "made"),
+        ("JobReply", "made"),
+    ):
         assert document["components"]["schemas"][schema]["properties"][old]["deprecated"]
     assert document["paths"]["/api/feedback/given"]["post"]["deprecated"]
     assert document["components"]["schemas"]["AskBody"]["properties"]["top"]["deprecated"]

@@ -83,7 +83,7 @@ def command(
     if is_library(source):
         with Library(source, encoder=encoder, ranker=ranker, vocabulary=tables) as opened:
             answers = opened.ask(text, document, filters=conditions, reader=model, **asdict(options))
-            unfiltered = not conditions or answers.paragraphs or _pass_filters(opened, conditions, document)
+            unfiltered = not conditions or answers.passages or _pass_filters(opened, conditions, document)
         show(answers, as_json, partial(_show, nothing="" if unfiltered else NONE_PASSES))
         if not unfiltered:
             raise typer.Exit(1)
@@ -140,15 +140,15 @@ def _show(answers: Answers, console: Console, nothing: str = "") -> None:
             inputs.print_indented(
                 console, f"{_truncated(answer.text)} ({_percent(answer.confidence)}), {_place(answer)}", "dim"
             )
-    if not answers.paragraphs:
+    if not answers.passages:
         return
     documents = inputs.quantity(answers.documents, "document")
-    summary = f"{answers.reader} read {inputs.quantity(answers.paragraphs, 'passage')} from {documents}"
+    summary = f"{answers.reader} read {inputs.quantity(answers.passages, 'passage')} from {documents}"
     console.print(inputs.printable(summary), style="dim", soft_wrap=True)
 
 
 def _no_answer(answers: Answers) -> str:
-    if not answers.paragraphs:
+    if not answers.passages:
         return "There is nothing to read."
     return "The report does not say." if answers.documents == 1 else "The documents do not say."
 

@@ -1,4 +1,4 @@
-"""Answering: read paragraphs, and return the words in them that answer a question.
+"""Answering: read passages, and return the words in them that answer a question.
 
 Reference: Lanz and Pecina, Paragraph Retrieval for Enhanced Question Answering in Clinical Documents, 2024.
 """
@@ -15,7 +15,7 @@ from capr.annotate.gazetteer import Gazetteer
 from capr.documents import Document, Span
 from capr.runtime.reader import AnswerReader, ReadAnswer, TellingReader, unread
 from capr.search.answers import Answer, Answers, Place
-from capr.search.paragraphs import Paragraph, ParagraphGroup, group_paragraphs
+from capr.search.paragraphs import Paragraph, PassageToRead, join_passages
 from capr.segment import Section, sections
 
 BEST = 5  # answers that the reader marks in one text
@@ -29,7 +29,7 @@ AFTER = f"{AROUND}.,;:!?"
 
 def answer_question(
     question: str,
-    paragraphs: Sequence[Paragraph],
+    passages: Sequence[PassageToRead],
     reader: AnswerReader,
     gazetteer: Gazetteer,
     k: int,
@@ -37,29 +37,30 @@ def answer_question(
     notices: Sequence[str] = (),
     start: float | None = None,
 ) -> Answers:
-    """Return the answers in paragraphs, ranked by the confidence of the reader alone.
+    """Return the answers in passages, ranked by the confidence of the reader alone.
 
     Args:
         question: in plain words.
-        paragraphs: the paragraphs to read.
+        passages: the passages to read.
         reader: marks the answers.
         gazetteer: finds the mentions in an answer, which give it context.
         k: the maximum number of answers.
         threshold: the minimum confidence of an answer; default: the threshold of the reader.
-        notices: notices from the choice of the paragraphs.
+        notices: notices from the choice of the passages.
         start: the time from which `took` counts; default: now.
     """
     start = time.perf_counter() if start is None else start
     all_notices = list(notices)
-    groups = group_paragraphs(paragraphs)
-    answers_by_group, reader_name = _read(question, [group.text for group in groups], reader, all_notices)
+    paragraphs = join_passages(passages)
+    texts = [paragraph.text for paragraph in paragraphs]
+    answers_by_paragraph, reader_name = _read(question, texts, reader, all_notices)
     threshold = reader.threshold if threshold is None else threshold
     builder = _AnswerBuilder(gazetteer)
-    candidates = [builder.answer(*candidate) for candidate in _best_candidates(groups, answers_by_group)]
+    candidates = [builder.answer(*candidate) for candidate in _best_candidates(paragraphs, answers_by_paragraph)]
     best = merged(candidates, threshold)[:k]
-    documents = len({id(paragraph.document) for paragraph in paragraphs})
+    documents = len({id(item.document) for item in passages})
     took = time.perf_counter() - start
-    return Answers(question, tuple(best), threshold, reader_name, documents, len(paragraphs), took, tuple(all_notices))
+    return Answers(question, tuple(best), threshold, reader_name, documents, len(passages), took, tuple(all_notices))
 
 
 def _read(
@@ -79,30 +80,30 @@ def _read(
 
 
 def _best_candidates(
-    groups: Sequence[ParagraphGroup], answers_by_group: Sequence[Sequence[ReadAnswer]]
-) -> list[tuple[Paragraph, Span, float]]:
+    paragraphs: Sequence[Paragraph], answers_by_paragraph: Sequence[Sequence[ReadAnswer]]
+) -> list[tuple[PassageToRead, Span, float]]:
     """Return candidate answers that do not overlap, with their confidence, the surest first.
 
-    Within a group, words other than those of the surest answer are right only if the surest answer is wrong. Their
+    Within a paragraph, words other than those of the surest answer are right only if the surest answer is wrong. Their
     confidence is reduced accordingly.
     """
     candidates = []
-    for group, answers in zip(groups, answers_by_group, strict=True):
+    for paragraph, answers in zip(paragraphs, answers_by_paragraph, strict=True):
         surest = max(answers, key=lambda answer: answer.confidence, default=ReadAnswer(Span(0, 0), 0.0))
-        surest_words = normalised(surest.span.of(group.text))
+        surest_words = normalised(surest.span.of(paragraph.text))
         for answer in answers:
-            paragraph, span = group.locate(answer.span)
-            span = span.trimmed(paragraph.document.text)
-            share = 1.0 if normalised(answer.span.of(group.text)) == surest_words else 1 - surest.confidence
+            item, span = paragraph.locate(answer.span)
+            span = span.trimmed(item.document.text)
+            share = 1.0 if normalised(answer.span.of(paragraph.text)) == surest_words else 1 - surest.confidence
             if span.begin < span.end:
-                candidates.append((paragraph, span, share * answer.confidence))
+                candidates.append((item, span, share * answer.confidence))
     spans_by_document: dict[int, list[Span]] = {}
-    best: list[tuple[Paragraph, Span, float]] = []
-    for paragraph, span, confidence in sorted(candidates, key=lambda candidate: -candidate[2]):
-        spans = spans_by_document.setdefault(id(paragraph.document), [])
+    best: list[tuple[PassageToRead, Span, float]] = []
+    for item, span, confidence in sorted(candidates, key=lambda candidate: -candidate[2]):
+        spans = spans_by_document.setdefault(id(item.document), [])
         if len(best) < MAX_CANDIDATES and not any(_overlap(span, other) for other in spans):
             spans.append(span)
-            best.append((paragraph, span, confidence))
+            best.append((item, span, confidence))
     return best
 
 
@@ -151,9 +152,9 @@ class _AnswerBuilder:
         self._gazetteer = gazetteer
         self._sections: dict[int, list[Section]] = {}
 
-    def answer(self, paragraph: Paragraph, span: Span, confidence: float) -> Answer:
-        """Return the answer at a span of a paragraph's document."""
-        document, passage = paragraph.document, paragraph.passage
+    def answer(self, item: PassageToRead, span: Span, confidence: float) -> Answer:
+        """Return the answer at a span of a passage's document."""
+        document, passage = item.document, item.passage
         sentences = [sentence for sentence in passage.sentences if _overlap(sentence, span)]
         sentence_range = Span(sentences[0].begin, sentences[-1].end) if sentences else passage.span
         heading = self._heading(document, span)

@@ -50,9 +50,9 @@ class Answer:
 
     Attributes:
         source: the document.
-        span: the span of the answer, which lies in its paragraph.
+        span: the span of the answer, which lies in its passage.
         confidence: the estimated probability that the answer is right, 0 to 1.
-        paragraph: the span of the passage that contains the answer.
+        passage: the span of the passage that contains the answer.
         sentence: the span of the answer's sentence; if the answer spans several sentences, from the first to the last.
         headings: the headings of its section, the outermost first.
         context: the cue of each property: negated, possible, hypothetical, historical, family.
@@ -62,7 +62,7 @@ class Answer:
     source: Document
     span: Span
     confidence: float
-    paragraph: Span
+    passage: Span
     sentence: Span
     headings: tuple[str, ...] = ()
     context: Mapping[str, Cue] = field(default_factory=dict)
@@ -71,6 +71,8 @@ class Answer:
     def __getitem__(self, span: Span) -> str:
         """Return the text of a span of the document."""
         return self.source[span]
+
+    paragraph = renamed_property("paragraph", "passage")
 
     @property
     def text(self) -> str:
@@ -93,7 +95,11 @@ class Answer:
         return self.source.metadata
 
     def as_json(self) -> dict[str, Any]:
-        """Return a plain dictionary; `context` has the cue of every property that is true."""
+        """Return a plain dictionary; `context` has the cue of every property that is true.
+
+        `paragraph` is the old name of `passage`, which this release still supports.
+        """
+        passage = span_as_json(self.passage, self[self.passage])
         return {
             "document": self.document,
             **span_as_json(self.span, self.text),
@@ -103,7 +109,8 @@ class Answer:
             "metadata": dict(self.metadata),
             "context": cues_as_json(self.context),
             "sentence": span_as_json(self.sentence, self[self.sentence]),
-            "paragraph": span_as_json(self.paragraph, self[self.paragraph]),
+            "passage": passage,
+            "paragraph": passage,
             "places": [place.as_json() for place in self.places],
         }
 
@@ -118,7 +125,7 @@ class Answers(Listing[Answer]):
         threshold: the minimum confidence of an answer.
         reader: the name of the reader.
         documents: the number of documents that were read.
-        paragraphs: the number of passages that were read.
+        passages: the number of passages that were read.
         took: the duration in seconds.
         notices: notices for the user, such as parts of the question that were not read.
     """
@@ -129,7 +136,7 @@ class Answers(Listing[Answer]):
     threshold: float
     reader: str
     documents: int = 0
-    paragraphs: int = 0
+    passages: int = 0
     took: float = 0.0
     notices: tuple[str, ...] = ()
 
@@ -139,11 +146,12 @@ class Answers(Listing[Answer]):
         return bool(self.answers) and self.answers[0].confidence >= self.threshold
 
     found = renamed_property("found", "answered")
+    paragraphs = renamed_property("paragraphs", "passages")
 
     def about(self) -> dict[str, Any]:
         """Return the question, the reader and whether there is an answer, as plain values.
 
-        `found` is the old name of `answered`, which this release still supports.
+        `found` and `paragraphs` are the old names of `answered` and `passages`, which this release still supports.
         """
         return {
             "question": self.question,
@@ -152,6 +160,7 @@ class Answers(Listing[Answer]):
             "threshold": self.threshold,
             "reader": self.reader,
             "documents": self.documents,
-            "paragraphs": self.paragraphs,
+            "passages": self.passages,
+            "paragraphs": self.passages,
             "took": round(self.took, 3),
         }

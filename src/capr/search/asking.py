@@ -23,7 +23,7 @@ from capr.search.conditions import passed_by_none, values_of_none
 from capr.search.contents import document as document_of
 from capr.search.finding import find
 from capr.search.models import answer_reader
-from capr.search.paragraphs import MOST, WHOLE, all_paragraphs, cut_documents, paragraphs_of_hits
+from capr.search.paragraphs import MOST, WHOLE, all_passages, cut_documents, passages_of_hits
 from capr.search.resources import GivenFilters, Resources
 
 PASSAGES = 20  # passages to read if a search chooses them
@@ -85,8 +85,8 @@ def ask(
     notices: list[str] = []
     selected = _select(_read_documents(documents, notices), document)
     gazetteer = annotator(False, vocabulary or Vocabulary.load()).gazetteer
-    paragraphs = list(cut_documents(selected))
-    return answer_question(cleaned, paragraphs, model, gazetteer, options.k, options.threshold, notices, start)
+    items = list(cut_documents(selected))
+    return answer_question(cleaned, items, model, gazetteer, options.k, options.threshold, notices, start)
 
 
 def ask_library(
@@ -106,14 +106,12 @@ def ask_library(
     if document is not None:
         resolved_filters &= Filters((Condition(ID, frozenset((document_of(index, document).id,))),))
         max_characters = math.inf
-    paragraphs = all_paragraphs(index, resolved_filters, max_characters)
-    notices = tuple((passed_by_none if paragraphs == [] else values_of_none)(resolved_filters, index))
-    if paragraphs is None:
+    items = all_passages(index, resolved_filters, max_characters)
+    notices = tuple((passed_by_none if items == [] else values_of_none)(resolved_filters, index))
+    if items is None:
         results = find(resources, as_query(cleaned), passages.SearchOptions(options.passages), resolved_filters)
-        paragraphs, notices = list(paragraphs_of_hits(results, index)), results.notices
-    return answer_question(
-        cleaned, paragraphs, model, resources.gazetteer, options.k, options.threshold, notices, start
-    )
+        items, notices = list(passages_of_hits(results, index)), results.notices
+    return answer_question(cleaned, items, model, resources.gazetteer, options.k, options.threshold, notices, start)
 
 
 def checked(question: str) -> str:

@@ -81,7 +81,7 @@ class Masking:
         for name in ("sentences", "neighbours"):
             for part in excerpt.get(name, ()):
                 part["text"] = text[part["begin"] : part["end"]]
-        for name in ("sentence", "paragraph"):
+        for name in ("sentence", "passage", "paragraph"):
             if name in excerpt:
                 excerpt[name]["text"] = text[excerpt[name]["begin"] : excerpt[name]["end"]]
         if "highlights" in excerpt:

@@ -128,12 +128,13 @@ class AnswerLocation(SpanText):
 
 
 class Answer(AnswerLocation):
-    """The words that answer a question, with their sentence and paragraph."""
+    """The words that answer a question, with their sentence and passage."""
 
     title: str
     metadata: dict[str, Any]
     sentence: SpanText
-    paragraph: SpanText
+    passage: SpanText
+    paragraph: SpanText = Field(description="Use `passage`.", json_schema_extra=OLD_NAME)
     places: list[AnswerLocation] = Field(description="Other spans with the same answer.")
 
 
@@ -146,7 +147,8 @@ class AskReply(Reply):
     threshold: float = Field(description="Minimum confidence of an answer.")
     reader: str = Field(description="Name of the model that read the answers.")
     documents: int = Field(description="Number of documents read.")
-    paragraphs: int = Field(description="Number of paragraphs read.")
+    passages: int = Field(description="Number of passages read.")
+    paragraphs: int = Field(description="Use `passages`.", json_schema_extra=OLD_NAME)
     took: float = Field(description="Seconds.")
     notices: list[str]
     answers: list[Answer]

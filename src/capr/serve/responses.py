@@ -164,6 +164,7 @@ ANSWERS = json_reply(
         "threshold": 0.5,
         "reader": "capr-reader",
         "documents": 1,
+        "passages": 14,
         "paragraphs": 14,
         "took": 0.4,
         "notices": [],
@@ -179,6 +180,7 @@ ANSWERS = json_reply(
                 "metadata": METADATA,
                 "context": {},
                 "sentence": SPAN,
+                "passage": SPAN,
                 "paragraph": SPAN,
                 "places": [],
             }

@@ -106,11 +106,11 @@ function render(results, jump) {
 
 const percent = (share) => `${Math.round(share * 100)}%`;
 
-function footer({ reader, paragraphs, took }) {
+function footer({ reader, passages, took }) {
   return el(
     "p",
     { class: "quiet" },
-    `Read by ${reader}: ${paragraphs} paragraphs in ${took} s. Check an answer in its sentence before you act on it.`,
+    `Read by ${reader}: ${passages} passages in ${took} s. Check an answer in its sentence before you act on it.`,
   );
 }
 
