@@ -17,7 +17,7 @@ from statistics import median
 from capr import Library, samples
 from capr.runtime.kinds import load_model
 from capr.runtime.shipped import shipped
-from capr.segment import under
+from capr.segment import with_labels
 
 
 def main():
@@ -64,7 +64,7 @@ def candidates(queries, passages):
         for question in questions:
             hits = library.search(question.replace('"', " "), passages, mode="lexical").hits
             if len(hits) == passages:
-                candidate_lists.append((question, [under(hit.text, hit.title) for hit in hits]))
+                candidate_lists.append((question, [with_labels(hit.text, hit.title) for hit in hits]))
             if len(candidate_lists) == queries:
                 break
         library.close()

@@ -64,6 +64,7 @@ def test_an_old_attribute_of_a_module_works_with_a_warning(monkeypatch):
     [
         ("capr.documents", "NotThereError", "NotFoundError"),
         ("capr.search", "Added", "AddResult"),
+        ("capr.segment", "under", "with_labels"),
         ("capr.supervise", "Record", "PoolPassage"),
         ("capr.supervise.pairs", "Pairs", "TrainingPairs"),
         ("capr.supervise.reports", "of_samples", "sample_reports"),

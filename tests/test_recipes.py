@@ -102,11 +102,11 @@ def test_recipe_of_a_protocol(tree):
         """
         from dataclasses import dataclass
 
-        from capr.evaluate.protocol import Listed, ReadDocuments
+        from capr.evaluate.protocol import CandidateProtocol, ReadDocuments
         from capr.evaluate.task import Task, TaskQuery
 
         @dataclass(frozen=True, kw_only=True)
-        class First(Listed):
+        class First(CandidateProtocol):
             \"\"\"The query for each document is its first word.\"\"\"
 
             def task(self, read: ReadDocuments) -> Task:

@@ -9,7 +9,7 @@ import capr
 from capr.annotate import Concept, Mention, Vocabulary, annotate
 from capr.annotate.mentions import Annotator, annotator, merge_mentions
 from capr.documents import Document, Span
-from capr.runtime.tagger import Tagged
+from capr.runtime.tagger import TaggedSpan
 
 FLAGS = ("negated", "possible", "hypothetical", "historical", "family")
 
@@ -228,7 +228,7 @@ def test_text_without_words_has_no_mentions(text, tagger):
 def test_disease_named_after_a_drug_is_not_that_drug():
     class Certain:
         def tag(self, text, cut):
-            return [Tagged(Span(22, 38), "Disease", 0.99)]
+            return [TaggedSpan(Span(22, 38), "Disease", 0.99)]
 
     document = Document("1", "She was admitted with lithium toxicity.")
     (mention,) = Annotator(Vocabulary.load(), Certain()).annotate(document)

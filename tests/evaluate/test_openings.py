@@ -14,7 +14,7 @@ from capr.evaluate import medquad, wikisection
 from capr.evaluate.scorers import load as scorer
 from capr.models.bi import Bi
 from capr.models.ranking import SHORT
-from capr.segment import under
+from capr.segment import with_labels
 from capr.supervise.pairs import VIEWS, LabelledPassage
 
 ARTICLE = {
@@ -73,7 +73,7 @@ def test_protocols_have_openings(protocol):
     assert [query.candidates for query in shown.queries] == [query.candidates for query in task.queries]
     assert shown.passages.keys() == task.passages.keys()
     for id, text in task.passages.items():
-        assert shown.passages[id] == under(text, task.openings[id])
+        assert shown.passages[id] == with_labels(text, task.openings[id])
     if name == "medquad":
         first, second = "GARD_0000001-1", "GARD_0000001-2"
         assert task.openings[second] == "Gout is an arthritis - of the toe."

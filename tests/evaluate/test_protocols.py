@@ -10,14 +10,14 @@ from typer.testing import CliRunner
 
 from capr.cli.evaluate import command
 from capr.documents import Document
-from capr.evaluate.protocol import Listed, ReadDocuments, Searched
+from capr.evaluate.protocol import CandidateProtocol, LibraryProtocol, ReadDocuments
 from capr.evaluate.protocols import PROTOCOLS, protocol
 from capr.evaluate.task import Task, TaskQuery
 from capr.models.family import option
 
 
 @dataclass(frozen=True, kw_only=True)
-class Titles(Listed):
+class Titles(CandidateProtocol):
     """The title of each document is the query for it.
 
     Example: capr evaluate titles --data notes/ --model bm25
@@ -73,5 +73,5 @@ def test_a_protocol_has_only_its_own_options(articles):
 
 @pytest.mark.parametrize("name", PROTOCOLS)
 def test_every_protocol_is_of_one_of_the_two_kinds(name):
-    assert issubclass(protocol(name), Listed | Searched)
+    assert issubclass(protocol(name), CandidateProtocol | LibraryProtocol)
     assert f"Example: capr evaluate {name} " in protocol(name).__doc__

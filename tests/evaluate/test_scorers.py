@@ -26,7 +26,7 @@ from capr.runtime.encoder import OnnxEncoder
 from capr.runtime.inputs import Candidate
 from capr.runtime.late import maxsim
 from capr.runtime.poly import OnnxPoly
-from capr.runtime.ranker import OnnxRanker, Scored
+from capr.runtime.ranker import OnnxRanker, RankerScores
 from capr.search import Library
 from capr.search.reranking import COMPARED, RERANKED_AFTER_LATE
 
@@ -309,7 +309,7 @@ def test_a_ranker_ranks_sentences_if_it_scores_them():
         def read(self, query, passages):
             word = query.split()[0].lower()
             parts = [[span.of(p.text).lower().count(word) for span in p.sentences] for p in passages]
-            return Scored([float(sum(part)) for part in parts], [[float(n) for n in part] for part in parts])
+            return RankerScores([float(sum(part)) for part in parts], [[float(n) for n in part] for part in parts])
 
         def scores(self, query, passages):
             return self.read(query, [Candidate(text) for text in passages]).passages

@@ -13,7 +13,7 @@ import pytest
 
 import capr
 from capr.documents import CaprError, Document, Span
-from capr.runtime.generative import GenerativeReader, RefusedError, answer_in, located
+from capr.runtime.generative import GenerativeReader, UnusableReplyError, answer_in, located
 from capr.search import answering
 from capr.search.paragraphs import join_passages
 
@@ -260,7 +260,7 @@ def test_an_answer_is_located_in_whole_words_nearest_to_a_span(answer, paragraph
 
 def test_words_are_compared_exactly():
     for answer in ("Mg", "4 mg", "mg 40"):
-        with pytest.raises(RefusedError):
+        with pytest.raises(UnusableReplyError):
             located(answer, "40 mg", Span(0, 1))
 
 

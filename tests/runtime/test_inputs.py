@@ -12,7 +12,7 @@ from reference import tokenizer
 
 from capr.documents import CaprError, Span
 from capr.runtime.inputs import SENTENCES, UNKNOWN, Candidate, PieceInputs, WordInputs, sentence_numbers
-from capr.runtime.ranker import OnnxRanker, Scored, rank
+from capr.runtime.ranker import OnnxRanker, RankerScores, rank
 
 TEXT = "No fever. Cough since Monday."
 CUT = (Span(0, 9), Span(10, 29))
@@ -117,20 +117,20 @@ def overlap_folder(folder, sentences=True):
 def test_a_ranker_over_words_scores_passages_and_sentences(tmp_path):
     ranker = OnnxRanker(overlap_folder(tmp_path / "model"))
     candidates = [Candidate("fever, fever. no fever", (Span(0, 13), Span(14, 22))), Candidate("cough", (Span(0, 5),))]
-    assert rank(ranker, "fever", candidates) == Scored([3.0, 0.0], [[2.0, 1.0], [0.0]])
+    assert rank(ranker, "fever", candidates) == RankerScores([3.0, 0.0], [[2.0, 1.0], [0.0]])
     assert ranker.scores("fever", [candidate.text for candidate in candidates]) == [3.0, 0.0]
     assert ranker.scores("fever", []) == []
 
 
 def test_a_ranker_of_passages_gives_no_scores_of_sentences(tmp_path):
     ranker = OnnxRanker(overlap_folder(tmp_path / "model", sentences=False))
-    assert rank(ranker, "fever", [Candidate(TEXT, CUT)]) == Scored([1.0], None)
+    assert rank(ranker, "fever", [Candidate(TEXT, CUT)]) == RankerScores([1.0], None)
 
     class Plain:
         def scores(self, query, passages):
             return [float(len(text)) for text in passages]
 
-    assert rank(Plain(), "fever", [Candidate("no", (Span(0, 2),))]) == Scored([2.0], None)
+    assert rank(Plain(), "fever", [Candidate("no", (Span(0, 2),))]) == RankerScores([2.0], None)
 
 
 def test_inputs_that_cannot_be_made_are_an_error(tmp_path):

@@ -60,11 +60,11 @@ def test_an_answer_has_its_span_sentence_paragraph_and_headings():
 
 
 def test_a_reader_may_give_notices_and_another_name():
-    class TellingReader(FakeReader):
-        def read_and_tell(self, question, paragraphs, best=1):
+    class NotifyingReader(FakeReader):
+        def read_with_notices(self, question, paragraphs, best=1):
             return self.read(question, paragraphs, best), ["the reader was slow"], "slow"
 
-    answers = capr.ask(NOTE, "81 mg?", reader=TellingReader())
+    answers = capr.ask(NOTE, "81 mg?", reader=NotifyingReader())
     assert (answers[0].text, answers.reader, answers.notices) == ("81 mg", "slow", ("the reader was slow",))
 
 

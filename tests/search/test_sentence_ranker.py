@@ -3,7 +3,7 @@
 import pytest
 
 from capr.documents import Document
-from capr.runtime.ranker import Scored
+from capr.runtime.ranker import RankerScores
 from capr.search import Library
 
 TEXT = "HISTORY: He has gout. He takes allopurinol for gout. He sleeps well."
@@ -20,7 +20,7 @@ class Counting:
             (passage.text, [span.of(passage.text) for span in passage.sentences]) for passage in passages
         ]
         sentence_scores = [[float(span.of(p.text).count(self.word)) for span in p.sentences] for p in passages]
-        return Scored([float(p.text.count(self.word)) for p in passages], sentence_scores)
+        return RankerScores([float(p.text.count(self.word)) for p in passages], sentence_scores)
 
     def scores(self, query, passages):
         raise AssertionError("a ranker that scores sentences must score passages and sentences in one call")

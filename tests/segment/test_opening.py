@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from capr.segment import opening, under
+from capr.segment import opening, with_labels
 from capr.segment.passages import OPENING_LENGTH
 
 WORDS = st.sampled_from(["a", "of", "gout", "\u00e9t\u00e9", "arthritis,", "hyperuricaemia.", "x" * 90, "y" * 250])
@@ -83,14 +83,14 @@ def test_an_opening_does_not_depend_on_the_text_after_it(text, begin):
 
 
 def test_labels_precede_a_text():
-    assert under("Rest and ice.", "Gout", "Treatment") == "Gout | Treatment | Rest and ice."
-    assert under("Rest and ice.", "", "Treatment", "") == "Treatment | Rest and ice."
-    assert under("Rest and ice.") == under("Rest and ice.", "", "") == "Rest and ice."
-    assert under("", "Gout") == "Gout"
+    assert with_labels("Rest and ice.", "Gout", "Treatment") == "Gout | Treatment | Rest and ice."
+    assert with_labels("Rest and ice.", "", "Treatment", "") == "Treatment | Rest and ice."
+    assert with_labels("Rest and ice.") == with_labels("Rest and ice.", "", "") == "Rest and ice."
+    assert with_labels("", "Gout") == "Gout"
 
 
 @given(PARTS, st.lists(PARTS, max_size=4))
 def test_labels_and_text_can_be_separated_again(text, labels):
     expected = [part for part in (*labels, text) if part]
-    assert under(text, *labels) == " | ".join(expected)
-    assert (under(text, *labels).split(" | ") if expected else []) == expected
+    assert with_labels(text, *labels) == " | ".join(expected)
+    assert (with_labels(text, *labels).split(" | ") if expected else []) == expected

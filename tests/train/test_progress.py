@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from capr.cli import training_progress
-from capr.cli.training_progress import Lines, telling
+from capr.cli.training_progress import Lines, show_progress
 from capr.train.loop import TrainingStatus
 
 
@@ -19,9 +19,9 @@ def clock(monkeypatch):
 
 
 def test_lines_are_printed_every_few_seconds_and_at_begin_and_end(clock, capsys):
-    tell = Lines(every=5)
+    report_progress = Lines(every=5)
     for step in range(1, 101):
-        tell(TrainingStatus(step, 100, 1 / step, stage="bi-encoder"))
+        report_progress(TrainingStatus(step, 100, 1 / step, stage="bi-encoder"))
         clock[0] += 1
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "bi-encoder, step 1 of 100, loss 1.000"
@@ -31,13 +31,13 @@ def test_lines_are_printed_every_few_seconds_and_at_begin_and_end(clock, capsys)
 
 
 def test_each_stage_has_its_own_time(clock, capsys):
-    tell = Lines()
-    tell(TrainingStatus(1, 2, None, stage="words"))
+    report_progress = Lines()
+    report_progress(TrainingStatus(1, 2, None, stage="words"))
     clock[0] += 4000
-    tell(TrainingStatus(2, 2, None, stage="words"))
-    tell(TrainingStatus(50, 100, 0.5, stage="cdv"))  # resumed
+    report_progress(TrainingStatus(2, 2, None, stage="words"))
+    report_progress(TrainingStatus(50, 100, 0.5, stage="cdv"))  # resumed
     clock[0] += 100
-    tell(TrainingStatus(51, 100, 0.5, stage="cdv"))
+    report_progress(TrainingStatus(51, 100, 0.5, stage="cdv"))
     assert capsys.readouterr().err.splitlines() == [
         "words, step 1 of 2",
         "words, step 2 of 2, 0 s left",
@@ -48,7 +48,7 @@ def test_each_stage_has_its_own_time(clock, capsys):
 
 def test_only_the_first_process_reports_progress(capsys):
     for is_first in (True, False):
-        with telling(is_first) as progress:
+        with show_progress(is_first) as progress:
             progress(TrainingStatus(4, 8, 0.25, {"R@1": 0.5}))
     assert capsys.readouterr().err == "step 4 of 8, loss 0.250\nstep 4 of 8: validation R@1 50.0\n"
 

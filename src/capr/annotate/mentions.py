@@ -19,7 +19,7 @@ from capr.segment import Outline, Section, outline
 from capr.segment.aspects import aspect_of, aspects
 
 if TYPE_CHECKING:
-    from capr.runtime.tagger import Tagged, Tagger
+    from capr.runtime.tagger import TaggedSpan, Tagger
 
 Item = TypeVar("Item")
 CERTAIN = 0.9  # minimum confidence of the tagger in a name that is not in the vocabulary
@@ -135,7 +135,7 @@ class Annotator:
             concepts[short] = at_end[-1] if at_end else None
         return concepts
 
-    def _mention(self, text: str, tagged: Tagged) -> Mention | None:
+    def _mention(self, text: str, tagged: TaggedSpan) -> Mention | None:
         """Return the mention of a tagged entity, with the concept of the entity or of the last name in it.
 
         An entity without a concept needs a high confidence: the tagger was trained on abstracts, not on notes.

@@ -19,7 +19,7 @@ from capr.index.engines import checked_location, is_library
 from capr.runtime.generative import GenerativeReader
 from capr.runtime.reader import AnswerReader
 from capr.search import Answer, Answers, Library, Place, ask
-from capr.search.asking import PASSAGES, AskOptions, checked
+from capr.search.asking import PASSAGES, AskOptions, clean_question
 from capr.search.models import answer_reader
 
 BLANKS = re.compile(r"\s+")
@@ -75,7 +75,7 @@ def command(
     Example: capr ask library "What dose of vancomycin was she discharged on?" --patient p03
     """
     checked_location(source)  # reports the address of an unknown engine
-    text = checked(" ".join(question))
+    text = clean_question(" ".join(question))
     options = AskOptions(k, threshold, passages)
     conditions = [*(filter or ()), *([f"patient={patient}"] if patient else ())]
     model = _model(reader, generative, generative_model, threshold)

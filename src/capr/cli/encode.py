@@ -27,9 +27,9 @@ def command(library: inputs.LibraryLocation, encoder: Encoder = None, discourse:
 
     Example: capr encode library --encoder models/encoder
     """
-    with Library(library) as opened, inputs.progress("passages") as tell:
+    with Library(library) as opened, inputs.progress("passages") as report_progress:
         stats_before = opened.stats()
-        opened.encode(encoder, tell, discourse=discourse)
+        opened.encode(encoder, report_progress, discourse=discourse)
         stats = opened.stats()
     console = inputs.terminal()
     if stats.encoder is not None and encoder != NONE and (discourse is None or encoder is not None):

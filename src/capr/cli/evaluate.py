@@ -16,7 +16,7 @@ from rich.table import Table
 from capr.cli import inputs
 from capr.cli.options import check_choice, field_parameters, parameters, parse_settings
 from capr.documents import CaprError, Document
-from capr.evaluate.protocol import Listed, Protocol, Searched
+from capr.evaluate.protocol import CandidateProtocol, LibraryProtocol, Protocol
 from capr.evaluate.scorers import load
 from capr.evaluate.task import OnTask, Progress, Run, Task
 
@@ -102,7 +102,7 @@ class EvaluateOptions:
 
 def command(kind: type[Protocol]) -> Callable[..., None]:
     """Return the command of a protocol, with its own options and those of its kind."""
-    is_listed = issubclass(kind, Listed)
+    is_listed = issubclass(kind, CandidateProtocol)
     groups: list[type[Any]] = [ModelOptions, OutputOptions]
     groups += [ExportOptions] if is_listed else []
     groups += [PassageView] if kind.whole else []
@@ -138,17 +138,17 @@ def _limit_parameter() -> Parameter:
 
 
 def _run(protocol: Protocol, options: EvaluateOptions) -> None:
-    if isinstance(protocol, Listed):
+    if isinstance(protocol, CandidateProtocol):
         _check_options(options)
     if options.view.boundaries == "given":
         inputs.check_installed("evaluation", "ir_measures")
     if options.outputs.plot:
         inputs.check_installed("a plot", "matplotlib")
     _check_outputs(options)
-    if isinstance(protocol, Listed):
+    if isinstance(protocol, CandidateProtocol):
         _measure(protocol.task(_documents), options)
         return
-    assert isinstance(protocol, Searched)
+    assert isinstance(protocol, LibraryProtocol)
     fusion = options.models.fusion
 
     def rank(name: str, progress: Progress, on_task: OnTask) -> tuple[Task, Run]:

@@ -15,7 +15,7 @@ from capr.cli import inputs
 from capr.documents import CaprError
 
 if TYPE_CHECKING:
-    from capr.evaluate.reports import Measured, Spread
+    from capr.evaluate.reports import ReaderResult, Spread
     from capr.runtime.reader import AnswerReader
     from capr.segment import Paragraphs
     from capr.supervise.reports import Report
@@ -155,7 +155,7 @@ def _paragraphs(cut: str, length: int, counted: list[Report]) -> Paragraphs:
     return Paragraphs(cut, length or LENGTH)
 
 
-def _measure(readers: list[AnswerReader], reports: list[Report], paragraphs: Paragraphs) -> list[Measured]:
+def _measure(readers: list[AnswerReader], reports: list[Report], paragraphs: Paragraphs) -> list[ReaderResult]:
     from capr.evaluate.reports import measure
 
     results = []
@@ -165,7 +165,7 @@ def _measure(readers: list[AnswerReader], reports: list[Report], paragraphs: Par
     return results
 
 
-def _write_outcomes(path: Path, results: list[Measured]) -> None:
+def _write_outcomes(path: Path, results: list[ReaderResult]) -> None:
     with path.open("w", encoding="utf-8") as file:
         for result in results:
             for outcome in result.outcomes:
@@ -173,7 +173,7 @@ def _write_outcomes(path: Path, results: list[Measured]) -> None:
                 file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
 
-def _show(results: list[Measured], seeds: list[Spread], reports: list[Report]) -> None:
+def _show(results: list[ReaderResult], seeds: list[Spread], reports: list[Report]) -> None:
     from capr.supervise.reports import count
 
     question_count, unanswerable_count = count(reports)

@@ -13,7 +13,7 @@ import typer
 from capr.cli import inputs
 from capr.documents import CaprError
 from capr.search import Library
-from capr.search.conditions import passed_by_none, values_of_none
+from capr.search.conditions import unknown_value_notices, unmatched_filter_notices
 from capr.text.digest import as_text
 
 
@@ -58,8 +58,8 @@ def _notices(library: Library, filter: list[str] | None, count: int) -> list[str
         return [] if count else ["the library has no documents"]
     filters = library.resources.filters(filter)
     if count:
-        return list(values_of_none(filters, library.index))
-    return ["no document matches the filters", *passed_by_none(filters, library.index)]
+        return list(unknown_value_notices(filters, library.index))
+    return ["no document matches the filters", *unmatched_filter_notices(filters, library.index)]
 
 
 def _write(target: Path, lines: Iterable[str]) -> None:

@@ -227,14 +227,14 @@ def progress(noun: str) -> Iterator[Callable[[int, int], None]]:
     with Progress(*columns, console=console, transient=True, disable=not sys.stderr.isatty()) as bar:
         task: TaskID | None = None
 
-        def tell(done: int, total: int) -> None:
+        def report_progress(done: int, total: int) -> None:
             nonlocal task
             if task is None:
                 task = bar.add_task("", total=total, rate="")
             rate = f"{done / max(time.monotonic() - start, 0.1):,.0f}"
             bar.update(task, completed=done, total=total, rate=rate)
 
-        yield tell
+        yield report_progress
 
 
 def terminal(stderr: bool = False) -> Console:

@@ -11,7 +11,7 @@ from capr.documents import CaprError
 from capr.index import Filters
 from capr.index.filters import clean
 from capr.search import Library
-from capr.search.conditions import passed_by_none
+from capr.search.conditions import unmatched_filter_notices
 
 
 def command(
@@ -34,7 +34,7 @@ def command(
         removed = opened.remove(document_ids, filters=filter or None)
         facts = [f"{library} has no document {id!r}." for id in dict.fromkeys(document_ids) if id not in existing]
         if filter and not removed:
-            facts += [f"{fact}." for fact in passed_by_none(Filters.of(filter), opened.index)]
+            facts += [f"{fact}." for fact in unmatched_filter_notices(Filters.of(filter), opened.index)]
     inputs.terminal().print(f"{inputs.quantity(removed, 'document')} removed")
     for fact in facts:
         inputs.terminal(stderr=True).print(inputs.printable(fact))

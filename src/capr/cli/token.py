@@ -14,7 +14,7 @@ from capr.documents import CaprError
 from capr.index.engines import is_library
 from capr.index.filters import pairs
 from capr.search import Library
-from capr.search.conditions import passed_by_none, values_of_none
+from capr.search.conditions import unknown_value_notices, unmatched_filter_notices
 from capr.serve.state import open_state
 from capr.serve.tokens import ROLES, Restrictions, Token, TokenStore
 
@@ -80,8 +80,8 @@ def _visible_documents(library: str, restrictions: Restrictions) -> tuple[int | 
         filters = opened.resources.filters(restrictions)
         count = len(opened.ids(filters))
         if count:
-            return count, list(values_of_none(filters, opened.index))
-        return count, [*passed_by_none(filters, opened.index), "the token sees no document"]
+            return count, list(unknown_value_notices(filters, opened.index))
+        return count, [*unmatched_filter_notices(filters, opened.index), "the token sees no document"]
 
 
 def show(library: inputs.LibraryLocation, state: State = "", as_json: inputs.Json = False) -> None:

@@ -16,7 +16,7 @@ from typer.core import TyperGroup
 
 from capr.cli.options import field_parameters, parameters, parse_settings
 from capr.cli.sources import source
-from capr.cli.training_progress import telling
+from capr.cli.training_progress import show_progress
 from capr.documents import CaprError
 from capr.models.families import FAMILIES, family
 
@@ -65,7 +65,7 @@ def _train(settings: Any, schedule: Any, training_source: Any) -> None:
         data = training_source.load(settings, schedule, is_first)
         if is_first:
             wait_for_all()
-        with telling(is_first) as progress:
+        with show_progress(is_first) as progress:
             scores = training_source.train(data, settings, schedule, progress)
     if is_first:
         print(training_source.summary(scores))

@@ -20,26 +20,26 @@ EVERY = 5.0  # seconds between lines
 
 
 @contextmanager
-def telling(shown: bool = True) -> Iterator[Report]:
+def show_progress(shown: bool = True) -> Iterator[Report]:
     """Show the progress of training and every validation; `shown` is False in all processes but the first."""
     if not shown:
         yield lambda status: None
     elif sys.stderr.isatty():
-        with _bars() as tell:
-            yield _with_validations(tell)
+        with _bars() as report_progress:
+            yield _with_validations(report_progress)
     else:
         yield _with_validations(Lines())
 
 
-def _with_validations(tell: Report) -> Report:
-    def tell_both(status: TrainingStatus) -> None:
-        tell(status)
+def _with_validations(report_progress: Report) -> Report:
+    def report_both(status: TrainingStatus) -> None:
+        report_progress(status)
         if status.scores:
             scores = ", ".join(f"{name} {100 * value:.1f}" for name, value in status.scores.items())
             stage = f"{status.stage}, " if status.stage else ""
             print(f"{stage}step {status.step:,} of {status.steps:,}: validation {scores}", file=sys.stderr, flush=True)
 
-    return tell_both
+    return report_both
 
 
 @contextmanager
@@ -54,12 +54,12 @@ def _bars() -> Iterator[Report]:
     tasks: dict[str, TaskID] = {}
     with Progress(*columns, console=terminal(stderr=True)) as progress:
 
-        def tell(status: TrainingStatus) -> None:
+        def report_progress(status: TrainingStatus) -> None:
             if status.stage not in tasks:
                 tasks[status.stage] = progress.add_task(status.stage, total=status.steps, loss="")
             progress.update(tasks[status.stage], completed=status.step, loss=_format_loss(status))
 
-        yield tell
+        yield report_progress
 
 
 class Lines:

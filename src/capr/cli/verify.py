@@ -21,8 +21,8 @@ def command(
 
     Example: capr verify library
     """
-    with Library(library) as opened, inputs.progress("documents") as tell:
-        check = opened.verify(repair, tell)
+    with Library(library) as opened, inputs.progress("documents") as report_progress:
+        check = opened.verify(repair, report_progress)
     if as_json:
         show_json(asdict(check))
     else:

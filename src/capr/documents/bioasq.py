@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from capr.documents.document import Document
 from capr.documents.format import Format, Records
-from capr.documents.json_stream import records, under
+from capr.documents.json_stream import records, values_at
 from capr.documents.problem import Problem
 from capr.documents.source import Source
 
@@ -13,7 +13,7 @@ FIX = "use the file that BioASQ publishes: questions with id, body, documents an
 
 def read(source: Source) -> Records:
     """Yield one document per question. Its text is the question, because the file does not contain the abstracts."""
-    for record in records(source, under("questions"), fix=FIX):
+    for record in records(source, values_at("questions"), fix=FIX):
         if isinstance(record, Problem):
             yield record
             continue

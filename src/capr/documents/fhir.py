@@ -11,7 +11,7 @@ from capr.documents.attachment import decode
 from capr.documents.dates import iso_date
 from capr.documents.document import Document
 from capr.documents.format import Format, Records
-from capr.documents.json_stream import records, under
+from capr.documents.json_stream import records, values_at
 from capr.documents.problem import Notice, Problem
 from capr.documents.source import Source
 
@@ -23,7 +23,7 @@ def read(source: Source) -> Records:
     """Yield one document per attachment that contains its text."""
     without_text: Counter[str] = Counter()
     empty = True
-    for record in records(source, under("entry"), fix="NDJSON has one complete resource per line"):
+    for record in records(source, values_at("entry"), fix="NDJSON has one complete resource per line"):
         empty = False
         if isinstance(record, Problem):
             yield record

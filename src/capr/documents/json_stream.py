@@ -217,7 +217,7 @@ def _has_records_in_lines(source: Source) -> bool:
         return False
 
 
-def under(*keys: str) -> Callable[[JsonStream], Iterator[Any]]:
+def values_at(*keys: str) -> Callable[[JsonStream], Iterator[Any]]:
     """Return a `members` function for `records`: it yields the elements of the list under one of these keys.
 
     It yields the object itself if the object has no such list.

@@ -8,7 +8,7 @@ from typing import Any
 
 from capr.documents.document import Annotation, Document, Span
 from capr.documents.format import Format, Records
-from capr.documents.json_stream import records, under
+from capr.documents.json_stream import records, values_at
 from capr.documents.problem import Problem
 from capr.documents.source import Source
 
@@ -25,7 +25,7 @@ NAMES = {  # TeXoo's name of a field: capr's
 
 def read(source: Source) -> Records:
     """Yield one document per article, from a list, the `documents` of a data set, JSON Lines or a single object."""
-    for record in records(source, under("documents"), fix="write one complete article per line"):
+    for record in records(source, values_at("documents"), fix="write one complete article per line"):
         if isinstance(record, Problem):
             yield record
         else:

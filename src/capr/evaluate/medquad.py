@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from capr.documents import CaprError, Document, Span, read
 from capr.documents.outline import join_parts
-from capr.evaluate.protocol import Listed, ReadDocuments
+from capr.evaluate.protocol import CandidateProtocol, ReadDocuments
 from capr.evaluate.task import Task, TaskQuery, candidates
 from capr.evaluate.term_baselines import Terms
 from capr.segment import opening
@@ -26,7 +26,7 @@ ANNOTATIONS = "MedQuAD_test_annotations.json"
 
 
 @dataclass(frozen=True, kw_only=True)
-class MedQuad(Listed):
+class MedQuad(CandidateProtocol):
     """MedQuAD's test by the protocol of CDV and CAPR: 3,293 queries, at most 64 candidates each.
 
     --data is a folder with medquad (the XML files) and cdv (the annotations).

@@ -15,16 +15,16 @@ from dataclasses import dataclass
 
 from capr.annotate.mentions import Annotator, annotator
 from capr.documents import CaprError, Document
-from capr.evaluate.protocol import Listed, ReadDocuments
+from capr.evaluate.protocol import CandidateProtocol, ReadDocuments
 from capr.evaluate.task import CANDIDATES, Task, TaskQuery
 from capr.models.family import option
-from capr.segment import under
+from capr.segment import with_labels
 from capr.supervise.labels import Labeller, Labels
 from capr.supervise.split import is_test
 
 
 @dataclass(frozen=True, kw_only=True)
-class Notes(Listed):
+class Notes(CandidateProtocol):
     """Clinical notes as in CAPR: a query per passage from its own labels, with that passage and 63 random others.
 
     --data is notes in any format. bm25-top and tfidf-top drop candidates outside the best 64 of all passages.
@@ -72,7 +72,7 @@ def load(
             diseases[id] = [concept.name for concept in concepts if concept is not None and concept.kind == "disease"]
             if not diseases[id]:
                 continue
-            passages[id] = under(passage_labels.text, passage_labels.heading) if shown else passage_labels.text
+            passages[id] = with_labels(passage_labels.text, passage_labels.heading) if shown else passage_labels.text
             labels[id] = passage_labels
     if len(passages) < 2:
         fix = "name more notes with headings, use --part all, or name the column of the text with --column"

@@ -1,8 +1,8 @@
 """The base classes of protocols, so that one command serves all protocols that rank passages.
 
-A protocol is a frozen dataclass of one of two kinds, `Listed` or `Searched`. Its fields are its settings. A field made
-by `option` becomes an option of `capr evaluate NAME`. The docstring is the help of that command, with an example.
-`capr.evaluate.protocols` lists all protocols.
+A protocol is a frozen dataclass of one of two kinds, `CandidateProtocol` or `LibraryProtocol`. Its fields are its
+settings. A field made by `option` becomes an option of `capr evaluate NAME`. The docstring is the help of that command,
+with an example. `capr.evaluate.protocols` lists all protocols.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Protocol:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Listed(Protocol, ABC):
+class CandidateProtocol(Protocol, ABC):
     """A protocol that lists the candidates of each query, which a model ranks without a library.
 
     Attributes:
@@ -53,7 +53,7 @@ class Listed(Protocol, ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Searched(Protocol, ABC):
+class LibraryProtocol(Protocol, ABC):
     """A protocol that searches a library."""
 
     @abstractmethod

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from capr.evaluate.plots import COLOURS, check_format
-from capr.evaluate.reports import Measured, Spread, spreads
+from capr.evaluate.reports import ReaderResult, Spread, spreads
 from capr.measures.answers import reliability
 
 PANELS = (
@@ -20,7 +20,7 @@ PANELS = (
 )
 
 
-def plot_lengths(path: Path, measured: Sequence[Measured]) -> None:
+def plot_lengths(path: Path, measured: Sequence[ReaderResult]) -> None:
     """Draw each measure over the length of paragraphs: the mean of the readers as a line, their range as a band."""
     figure, axes = _make_figure(path, len(PANELS))
     spreads_by_cut: dict[str, list[Spread]] = {}
@@ -46,7 +46,7 @@ def plot_lengths(path: Path, measured: Sequence[Measured]) -> None:
     figure.savefig(path, dpi=130)
 
 
-def plot_reliability(path: Path, measured: Sequence[Measured]) -> None:
+def plot_reliability(path: Path, measured: Sequence[ReaderResult]) -> None:
     """Draw the share of right answers and the number of answers over the confidence, in one panel for each reader."""
     figure, axes = _make_figure(path, len(measured))
     for axis, result in zip(axes, measured, strict=True):

@@ -79,7 +79,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Measured:
+class ReaderResult:
     """The outcomes of a reader on reports that are cut in one way.
 
     Attributes:
@@ -147,7 +147,7 @@ def measure(
     paragraphs: Paragraphs,
     wanted: int = 0,
     progress: Callable[[int, int], None] = lambda done, total: None,
-) -> Measured:
+) -> ReaderResult:
     """Measure a reader on every question of every report.
 
     As in the paper, paragraphs are cut with knowledge of the answers, so that no boundary splits an answer.
@@ -172,7 +172,7 @@ def measure(
                 _outcome(report, question, cut, [answers[0] if answers else None for answers in best_answers])
             )
             progress(len(outcomes), total)
-    return Measured(reader.name, paragraphs.cut, wanted, _mean(lengths), reader.threshold, outcomes)
+    return ReaderResult(reader.name, paragraphs.cut, wanted, _mean(lengths), reader.threshold, outcomes)
 
 
 def _outcome(
@@ -222,7 +222,7 @@ def over_lengths(
     cuts: Sequence[str] = ("heading", "uniform"),
     counted: Sequence[Report] = (),
     progress: Callable[[int, int], None] = lambda done, total: None,
-) -> list[Measured]:
+) -> list[ReaderResult]:
     """Measure every reader with every way to cut and every length, as in figures 2 and 6 of the paper.
 
     Args:
@@ -237,14 +237,14 @@ def over_lengths(
     settings = [(Paragraphs.of_length(cut, length, documents), length) for cut in cuts for length in lengths]
     question_count = sum(len(report.questions) for report in reports)
     total = question_count * len(settings) * len(readers)
-    results: list[Measured] = []
+    results: list[ReaderResult] = []
     for reader in readers:
         for paragraphs, length in settings:
 
-            def tell(done: int, _: int, before: int = question_count * len(results)) -> None:
+            def report_progress(done: int, _: int, before: int = question_count * len(results)) -> None:
                 progress(before + done, total)
 
-            results.append(measure(reader, reports, paragraphs, length, tell))
+            results.append(measure(reader, reports, paragraphs, length, report_progress))
     return results
 
 
@@ -265,7 +265,7 @@ class Spread:
     """The measures of several readers, such as one family with several seeds, on reports that are cut in one way.
 
     Attributes:
-        cut: the way to cut paragraphs, as in `Measured`.
+        cut: the way to cut paragraphs, as in `ReaderResult`.
         length: the mean length of the paragraphs in characters.
         readers: the names of the readers.
         mean: the mean of each measure.
@@ -286,9 +286,9 @@ class Spread:
         return {"models": list(self.readers), "cut": self.cut, "length": self.length, **measures}
 
 
-def spreads(measured: Iterable[Measured]) -> list[Spread]:
+def spreads(measured: Iterable[ReaderResult]) -> list[Spread]:
     """Return the spread of the readers' measures, for each way to cut and target length."""
-    groups: dict[tuple[str, int], list[Measured]] = {}
+    groups: dict[tuple[str, int], list[ReaderResult]] = {}
     for result in measured:
         groups.setdefault((result.cut, result.wanted), []).append(result)
     summaries = []

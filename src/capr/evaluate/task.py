@@ -8,7 +8,7 @@ from functools import cached_property
 
 from capr.annotate.query import Query
 from capr.documents import Document, Span
-from capr.segment import under
+from capr.segment import with_labels
 
 CANDIDATES = 64
 FORMS = ("tuple", "question")
@@ -83,7 +83,7 @@ class Task:
 
         CDV and a Longformer see this context, too.
         """
-        passages = {id: under(text, self.openings.get(id, "")) for id, text in self.passages.items()}
+        passages = {id: with_labels(text, self.openings.get(id, "")) for id, text in self.passages.items()}
         return replace(self, name=f"{self.name}, with openings", passages=passages)
 
     def of_sentences(self) -> Task:

@@ -16,7 +16,7 @@ from typing import ClassVar
 from capr import samples
 from capr.annotate.query import Query
 from capr.documents import CaprError, Document, Span, read
-from capr.evaluate.protocol import Searched
+from capr.evaluate.protocol import LibraryProtocol
 from capr.evaluate.scorers import model_folder
 from capr.evaluate.task import OnTask, Progress, Run, Task, TaskQuery
 from capr.models.family import option
@@ -31,7 +31,7 @@ UNSUPPORTED = {"tfidf", "bm25-top", "tfidf-top"}  # baselines that a library doe
 
 
 @dataclass(frozen=True, kw_only=True)
-class Beir(Searched):
+class Beir(LibraryProtocol):
     """Any BEIR folder in a library: every query over the whole corpus.
 
     --data has corpus.jsonl, queries.jsonl and qrels.tsv or qrels/test.tsv.
@@ -50,7 +50,7 @@ class Beir(Searched):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Samples(Searched):
+class Samples(LibraryProtocol):
     """The built-in questions, in a library of the samples.
 
     Example: capr evaluate samples --model bm25

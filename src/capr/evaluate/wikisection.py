@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from capr.documents import Annotation, CaprError, Document, Span, read
-from capr.evaluate.protocol import Listed, ReadDocuments
+from capr.evaluate.protocol import CandidateProtocol, ReadDocuments
 from capr.evaluate.task import Task, TaskQuery, candidates
 from capr.evaluate.term_baselines import Terms
 from capr.segment import opening
@@ -31,7 +31,7 @@ ABSTRACTS = ("abstract", "introduction", "summary", "")
 
 
 @dataclass(frozen=True, kw_only=True)
-class WikiSection(Listed):
+class WikiSection(CandidateProtocol):
     """Sections of articles, with their titles and labels as queries, as in CDV.
 
     --data is WikiSectionQA's or WikiSection's JSON, or articles as JSON Lines. A fifth of the JSON Lines is the test.

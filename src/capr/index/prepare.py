@@ -14,7 +14,7 @@ from capr.index.spaces import PASSAGES, PIECES, SENTENCES, Space
 from capr.runtime.discourse import Discourse
 from capr.runtime.encoder import Encoder, late_encoder
 from capr.runtime.onnx import Floats
-from capr.segment import Cutting, outline, passages, under
+from capr.segment import Cutting, outline, passages, with_labels
 from capr.segment.aspects import aspect_of
 from capr.text.digest import content
 from capr.text.words import WORD
@@ -54,7 +54,7 @@ def wording(title: str, entry: PassageEntry) -> str:
     span = entry.passage.heading_span
     heading = "" if span else entry.passage.heading or ""
     begin = span.end - entry.passage.span.begin if span else 0
-    return under(entry.text, title if len(WORD.findall(entry.text, begin)) >= MIN_WORDS else "", heading)
+    return with_labels(entry.text, title if len(WORD.findall(entry.text, begin)) >= MIN_WORDS else "", heading)
 
 
 def add_passage_vectors(

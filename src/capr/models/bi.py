@@ -25,7 +25,7 @@ from capr.models.losses import distillation, listwise
 from capr.models.memory import read_whole
 from capr.models.pairwise import score_parts
 from capr.models.ranking import CandidateList
-from capr.models.two_sided import Collected, TwoSidedBatch, TwoSidedFamily, TwoSidedObjective
+from capr.models.two_sided import BatchTexts, TwoSidedBatch, TwoSidedFamily, TwoSidedObjective
 from capr.supervise.pairs import Draw, TrainingPairs
 
 
@@ -153,7 +153,7 @@ class BiObjective(TwoSidedObjective):
         self.teacher = teacher
 
     def add_teacher_inputs(
-        self, batch: TwoSidedBatch, draws: Sequence[Draw], collected: Collected, view: str, rng: random.Random
+        self, batch: TwoSidedBatch, draws: Sequence[Draw], collected: BatchTexts, view: str, rng: random.Random
     ) -> None:
         """Let the teacher score each query with its passage, its negatives and some passages of other queries."""
         if self.teacher is None:

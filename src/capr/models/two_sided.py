@@ -119,7 +119,7 @@ class TwoSidedBatch:
     teacher_inputs: tuple[list[dict[str, Tensor]], Tensor] | None = None
 
 
-class Collected(NamedTuple):
+class BatchTexts(NamedTuple):
     """The queries and passages of a batch, before a network's reader reads them.
 
     Attributes:
@@ -174,11 +174,11 @@ class TwoSidedObjective(RankingObjective):
         return batch
 
     def add_teacher_inputs(
-        self, batch: TwoSidedBatch, draws: Sequence[Draw], collected: Collected, view: str, rng: random.Random
+        self, batch: TwoSidedBatch, draws: Sequence[Draw], collected: BatchTexts, view: str, rng: random.Random
     ) -> None:
         """Add the inputs of the teacher to a batch."""
 
-    def collect(self, draws: Sequence[Draw], rng: random.Random) -> Collected:
+    def collect(self, draws: Sequence[Draw], rng: random.Random) -> BatchTexts:
         """Return the queries of a batch, their passages and hard negatives, and which of them answer."""
         queries = [draw.draw_wording(rng) for draw in draws]
         positions: dict[int, int] = {}  # number of a passage to its position in the batch
@@ -194,7 +194,7 @@ class TwoSidedObjective(RankingObjective):
                 answering = self.pairs.answering(draw)
                 left_out[row, [positions[number] for number in answering if number in positions]] = True
             left_out[torch.arange(len(draws)), answers] = False
-        return Collected(queries, list(positions), answers, left_out)
+        return BatchTexts(queries, list(positions), answers, left_out)
 
     def loss(self, batch: TwoSidedBatch) -> Tensor:
         queries = read_whole(self.model.query, batch.queries, self.limit)

@@ -27,7 +27,7 @@ class Ranker(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Scored:
+class RankerScores:
     """The scores of a ranker.
 
     Attributes:
@@ -43,7 +43,7 @@ class Scored:
 class SentenceRanker(Protocol):
     """A ranker that scores passages and their sentences."""
 
-    def read(self, query: str, passages: Sequence[Candidate]) -> Scored:
+    def read(self, query: str, passages: Sequence[Candidate]) -> RankerScores:
         """Return the scores of passages and, if the ranker scores them, exactly one score for each sentence."""
 
 
@@ -58,11 +58,11 @@ class Keeper(Protocol):
         """Return a score for each passage, from the values that `keep` returned."""
 
 
-def rank(ranker: Ranker, query: str, passages: Sequence[Candidate]) -> Scored:
+def rank(ranker: Ranker, query: str, passages: Sequence[Candidate]) -> RankerScores:
     """Score passages, and their sentences if the ranker scores sentences."""
     if isinstance(ranker, SentenceRanker):
         return ranker.read(query, passages)
-    return Scored(list(ranker.scores(query, [passage.text for passage in passages])))
+    return RankerScores(list(ranker.scores(query, [passage.text for passage in passages])))
 
 
 @dataclass(frozen=True)
@@ -134,7 +134,7 @@ class OnnxRanker:
     def scores(self, query: str, passages: Sequence[str]) -> list[float]:
         return list(self.read(query, [Candidate(text) for text in passages]).passages)
 
-    def read(self, query: str, passages: Sequence[Candidate]) -> Scored:
+    def read(self, query: str, passages: Sequence[Candidate]) -> RankerScores:
         """Return the scores of passages and, if the network scores them, of their sentences."""
         if self._sentences is None:  # candidates without sentences are tokenized faster
             passages = [Candidate(passage.text) for passage in passages]
@@ -146,7 +146,7 @@ class OnnxRanker:
             scores[batch] = passage_scores[:, 0]
             for row, i in enumerate(batch if sentence_scores is not None else ()):
                 sentences[i] = _fill(sentence_scores[row], len(passages[i].sentences))
-        return Scored(scores.tolist(), None if self._sentences is None else sentences)
+        return RankerScores(scores.tolist(), None if self._sentences is None else sentences)
 
     def _run(self, pairs: Sequence[Any]) -> tuple[Any, Any]:
         """Return the scores of pairs (pairs, outputs), and of sentences (pairs, sentences) or None."""

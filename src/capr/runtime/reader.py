@@ -47,10 +47,10 @@ class AnswerReader(Protocol):
 
 
 @runtime_checkable
-class TellingReader(Protocol):
+class NotifyingReader(Protocol):
     """A reader with notices about its reading, for example about the server that it asked."""
 
-    def read_and_tell(
+    def read_with_notices(
         self, question: str, paragraphs: Sequence[str], best: int = 1
     ) -> tuple[list[list[ReadAnswer]], list[str], str]:
         """Return the answers of `AnswerReader.read`, notices for the user, and the name of the model that answered."""

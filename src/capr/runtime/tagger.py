@@ -32,7 +32,7 @@ FIX = "name a folder that `capr train tagger` made"
 Scores = NDArray[np.float32]
 
 
-class Tagged(NamedTuple):
+class TaggedSpan(NamedTuple):
     """A mention that a tagger marked: a span, its type in the training corpora, and a confidence.
 
     `confidence` is the probability of the least certain word's label.
@@ -117,7 +117,7 @@ class Tagger:
             raise CaprError(f"{folder / FILE} lacks {', '.join(lacking)}. Fix: {FIX}.")
         return manifest
 
-    def tag(self, text: str, cut: Iterable[Span] | None = None) -> list[Tagged]:
+    def tag(self, text: str, cut: Iterable[Span] | None = None) -> list[TaggedSpan]:
         """Return the diseases and drugs of a text, in the order of the text.
 
         Args:
@@ -132,7 +132,7 @@ class Tagger:
             for sentence, labelled in zip(words, labels, strict=True):
                 for begin, end, kind in entities([label for label, _ in labelled]):
                     span = Span(sentence[begin].begin, sentence[end - 1].end)
-                    mentions.append(Tagged(span, kind, min(probability for _, probability in labelled[begin:end])))
+                    mentions.append(TaggedSpan(span, kind, min(probability for _, probability in labelled[begin:end])))
         return mentions
 
     def label(self, cut: Sequence[Sequence[str]]) -> list[list[tuple[str, float]]]:

@@ -13,7 +13,7 @@ from dataclasses import replace
 from capr.annotate.context import FLAGS, Cue, context
 from capr.annotate.gazetteer import Gazetteer
 from capr.documents import Document, Span
-from capr.runtime.reader import AnswerReader, ReadAnswer, TellingReader, unread
+from capr.runtime.reader import AnswerReader, NotifyingReader, ReadAnswer, unread
 from capr.search.answers import Answer, Answers, Place
 from capr.search.paragraphs import Paragraph, PassageToRead, join_passages
 from capr.segment import Section, sections
@@ -72,8 +72,8 @@ def _read(
         notices.append(
             f"the reader did not read the end of the question, from {first_words!r} on. Fix: ask a shorter question."
         )
-    if isinstance(reader, TellingReader):
-        answers, reader_notices, name = reader.read_and_tell(question, texts, BEST)
+    if isinstance(reader, NotifyingReader):
+        answers, reader_notices, name = reader.read_with_notices(question, texts, BEST)
         notices += reader_notices
         return answers, name
     return reader.read(question, texts, BEST) if texts else [], reader.name

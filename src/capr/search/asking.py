@@ -19,7 +19,7 @@ from capr.runtime.reader import AnswerReader
 from capr.search import passages
 from capr.search.answering import answer_question
 from capr.search.answers import Answers
-from capr.search.conditions import passed_by_none, values_of_none
+from capr.search.conditions import unknown_value_notices, unmatched_filter_notices
 from capr.search.contents import document as document_of
 from capr.search.finding import find
 from capr.search.models import answer_reader
@@ -80,7 +80,7 @@ def ask(
     """
     start = time.perf_counter()
     options = AskOptions(k, threshold)
-    cleaned = checked(question)
+    cleaned = clean_question(question)
     model = answer_reader(reader)
     notices: list[str] = []
     selected = _select(_read_documents(documents, notices), document)
@@ -99,7 +99,7 @@ def ask_library(
 ) -> Answers:
     """Answer a question from the documents of a library; see `Library.ask`."""
     start = time.perf_counter()
-    cleaned = checked(question)
+    cleaned = clean_question(question)
     model = resources.models.reader if reader is None else answer_reader(reader)
     index = resources.index
     resolved_filters, max_characters = resources.filters(filters), float(WHOLE)
@@ -107,14 +107,14 @@ def ask_library(
         resolved_filters &= Filters((Condition(ID, frozenset((document_of(index, document).id,))),))
         max_characters = math.inf
     items = all_passages(index, resolved_filters, max_characters)
-    notices = tuple((passed_by_none if items == [] else values_of_none)(resolved_filters, index))
+    notices = tuple((unmatched_filter_notices if items == [] else unknown_value_notices)(resolved_filters, index))
     if items is None:
         results = find(resources, as_query(cleaned), passages.SearchOptions(options.passages), resolved_filters)
         items, notices = list(passages_of_hits(results, index)), results.notices
     return answer_question(cleaned, items, model, resources.gazetteer, options.k, options.threshold, notices, start)
 
 
-def checked(question: str) -> str:
+def clean_question(question: str) -> str:
     """Return a question without the white space around it; raise `CaprError` if it is empty or too long."""
     cleaned = clean(question).strip()
     if not any(map(str.isalnum, cleaned)):

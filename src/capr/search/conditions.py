@@ -10,7 +10,7 @@ from capr.annotate import Vocabulary
 from capr.documents import CaprError
 from capr.index import Filters, Index
 from capr.index.filters import ASPECT, ENTITY, ID, NAMES, Condition
-from capr.search.parse import Parsed
+from capr.search.parse import ParsedQuery
 
 MANY = 1_000_000  # values of a field to compare with a pattern
 SHOWN = 8  # values of a field to list in a notice
@@ -71,7 +71,7 @@ def matches_pattern(value: str, pattern: str) -> bool:
     return True
 
 
-def about_entities(filters: Filters, parsed: Parsed) -> Filters:
+def about_entities(filters: Filters, parsed: ParsedQuery) -> Filters:
     """Apply `without` to the entities of the query. If the query has none, add a notice."""
     codes = [concept.code for concept in parsed.entities.values()]
     if filters.without and not codes:
@@ -80,7 +80,7 @@ def about_entities(filters: Filters, parsed: Parsed) -> Filters:
     return filters.about(codes) if filters.without else filters
 
 
-def passed_by_none(filters: Filters, index: Index) -> Iterator[str]:
+def unmatched_filter_notices(filters: Filters, index: Index) -> Iterator[str]:
     """Yield a notice for each filter that no document matches."""
     for condition in filters.conditions:
         if condition.exclude or condition.name == ENTITY or index.ids(Filters((condition,))):
@@ -98,7 +98,7 @@ def passed_by_none(filters: Filters, index: Index) -> Iterator[str]:
         yield "no document is dated in that period; date filters match only dates such as 2023-01-31"
 
 
-def values_of_none(filters: Filters, index: Index) -> Iterator[str]:
+def unknown_value_notices(filters: Filters, index: Index) -> Iterator[str]:
     """Yield a notice for each filter that names several values, some of which no document has.
 
     A mistyped patient would otherwise be missing from a cohort unnoticed.
@@ -114,7 +114,7 @@ def values_of_none(filters: Filters, index: Index) -> Iterator[str]:
             yield f"no document has {name}={_listed(sorted(unknown))}{THERE}{_listed(known_values)}{hint}"
 
 
-def excluded_by_nothing(filters: Filters, index: Index) -> Iterator[str]:
+def ineffective_exclusion_notices(filters: Filters, index: Index) -> Iterator[str]:
     """Yield a notice for each filter that excludes values of a field that no document has."""
     for condition in filters.conditions:
         if condition.exclude and condition.name not in COMPUTED and not index.has(condition.name):

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from capr.documents import Span
 from capr.index import Index, PassageEntry
 from capr.search.hit import Sentence
-from capr.search.parse import Parsed
+from capr.search.parse import ParsedQuery
 from capr.text.stopwords import stopwords
 from capr.text.words import WORD
 
@@ -24,7 +24,7 @@ class Evidence:
         codes: the weight of each entity of the query, by its code.
     """
 
-    def __init__(self, parsed: Parsed, index: Index) -> None:
+    def __init__(self, parsed: ParsedQuery, index: Index) -> None:
         clauses = [clause for clause in parsed.clauses if clause.occur != "not"]
         words = list(dict.fromkeys(word for c in clauses for word in self._words(c.words, c.fields)))
         stems = index.stems(words)

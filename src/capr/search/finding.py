@@ -5,7 +5,12 @@ from __future__ import annotations
 from capr.annotate import Query
 from capr.documents import CaprError
 from capr.index import PASSAGES, SENTENCES
-from capr.search.conditions import about_entities, excluded_by_nothing, passed_by_none, values_of_none
+from capr.search.conditions import (
+    about_entities,
+    ineffective_exclusion_notices,
+    unknown_value_notices,
+    unmatched_filter_notices,
+)
 from capr.search.hit import Results
 from capr.search.passages import PassageSearch, SearchOptions
 from capr.search.query_pair import pair_of
@@ -43,8 +48,8 @@ def find(
     if mode in WORD_MODES:
         notices += searched_as_words(parsed, index)
     notices += misspelt_fields(parsed)
-    notices += excluded_by_nothing(all_filters, index)
-    notices += values_of_none(all_filters, index)
+    notices += ineffective_exclusion_notices(all_filters, index)
+    notices += unknown_value_notices(all_filters, index)
     if not hits:
-        notices += passed_by_none(all_filters, index)
+        notices += unmatched_filter_notices(all_filters, index)
     return Results(tuple(hits), mode, parsed.expanded, tuple(notices))

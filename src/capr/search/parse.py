@@ -34,7 +34,7 @@ Token = tuple[str, str | None, str | None, str]  # the sign, field, phrase and w
 
 
 @dataclass
-class Parsed:
+class ParsedQuery:
     """The interpretation of a query.
 
     Attributes:
@@ -84,16 +84,16 @@ class Parser:
     ) -> None:
         self._gazetteer, self._is_field, self._rarity = gazetteer, is_field, rarity
 
-    def parse(self, query: Query) -> Parsed:
+    def parse(self, query: Query) -> ParsedQuery:
         """Interpret a query. No text is an error; notices name the parts that are left out."""
-        parsed = Parsed()
+        parsed = ParsedQuery()
         if query.text:
             self._text(query.text, parsed)
         else:
             self._pair(query, parsed)
         return parsed
 
-    def _pair(self, query: Query, parsed: Parsed) -> None:
+    def _pair(self, query: Query, parsed: ParsedQuery) -> None:
         parsed.text = query.wording
         if query.entity:
             concept = self._gazetteer.vocabulary.find(query.entity)
@@ -111,7 +111,7 @@ class Parser:
             words = heading(name) if name in aspects() else query.aspect
             parsed.clauses += [Clause(word, EVERYWHERE) for word in self._words(words, parsed)]
 
-    def _text(self, text: str, parsed: Parsed) -> None:
+    def _text(self, text: str, parsed: ParsedQuery) -> None:
         plain: list[str] = []
         tokens = list(_tokens(text))
         for number, (sign, name, phrase, word) in enumerate(tokens):
@@ -150,7 +150,7 @@ class Parser:
     def _is_filter(self, name: str) -> bool:
         return name.lower() in KNOWN or self._is_field(name)
 
-    def _filter(self, name: str, value: str, exclude: bool, parsed: Parsed) -> None:
+    def _filter(self, name: str, value: str, exclude: bool, parsed: ParsedQuery) -> None:
         try:
             if value.startswith("@"):
                 raise CaprError("@FILE works only in --filter")
@@ -160,7 +160,7 @@ class Parser:
         except CaprError as error:
             parsed.notices.append(f"{name}:{value} was left out: {error}")
 
-    def _in_field(self, field: str, words: str, occur: str, parsed: Parsed) -> None:
+    def _in_field(self, field: str, words: str, occur: str, parsed: ParsedQuery) -> None:
         concept = self._gazetteer.vocabulary.find(words) if field == "entities" else None
         if concept is not None:
             if occur != "not":
@@ -171,7 +171,7 @@ class Parser:
                 parsed.unknown_entities.append(words)
             parsed.clauses.append(Clause(words, EVERYWHERE if field == "entities" else {field: 1.0}, occur))
 
-    def _unquoted(self, entity: str, following: list[Token], parsed: Parsed) -> None:
+    def _unquoted(self, entity: str, following: list[Token], parsed: ParsedQuery) -> None:
         """Note the longest name of an entity that an unknown one begins and the words after it continue."""
         name = entity
         for sign, field_name, phrase, word in following[: MOST_NAME_WORDS - 1]:
@@ -181,7 +181,7 @@ class Parser:
             if self._gazetteer.vocabulary.find(name) is not None:
                 parsed.unquoted_entities[entity] = name.rstrip(".,;:?!")
 
-    def _words(self, text: str, parsed: Parsed) -> list[str]:
+    def _words(self, text: str, parsed: ParsedQuery) -> list[str]:
         """Return the words of a text without stop words and repetitions; of very many words, the rarest."""
         all_words = list(dict.fromkeys(WORD.findall(text.lower())))
         words = [word for word in all_words if word not in stopwords()] or all_words

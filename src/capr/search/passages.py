@@ -33,7 +33,7 @@ from capr.search.consistency import check_model, is_current
 from capr.search.evidence import Evidence
 from capr.search.fusion import DEFAULT, FUSIONS, reranked
 from capr.search.hit import Hit, Neighbour, Sentence, Stage
-from capr.search.parse import Parsed
+from capr.search.parse import ParsedQuery
 from capr.search.reranking import (
     COMPARED,
     RERANKED,
@@ -125,7 +125,7 @@ class PassageSearch:
     def __init__(
         self,
         index: Index,
-        parsed: Parsed,
+        parsed: ParsedQuery,
         filters: Filters,
         encoder: Encoder | None,
         ranker: Ranker | None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from capr.annotate import Query
-from capr.search.parse import Parsed
+from capr.search.parse import ParsedQuery
 from capr.segment.aspects import aspect_of, aspects, heading
 from capr.text.stopwords import stopwords
 from capr.text.words import WORD
@@ -14,7 +14,7 @@ LONGEST = 5  # maximum words of the name of an aspect
 ARTICLES = ("a", "an", "the")
 
 
-def pair_of(query: Query, parsed: Parsed) -> tuple[str, str]:
+def pair_of(query: Query, parsed: ParsedQuery) -> tuple[str, str]:
     """Return the entity and the aspect of a query.
 
     A pair is returned unchanged. In a text, the entity is the first one that the vocabulary knows. The aspect is the

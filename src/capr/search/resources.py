@@ -16,7 +16,7 @@ from capr.index import Filters, Index
 from capr.index.filters import clean, field_name
 from capr.search.conditions import check_dates, resolve
 from capr.search.models import Models
-from capr.search.parse import Parsed, Parser
+from capr.search.parse import ParsedQuery, Parser
 from capr.search.sentence_scores import SentenceScorer
 
 GivenFilters = Filters | Mapping[str, Any] | Iterable[str] | str | None
@@ -58,7 +58,7 @@ class Resources:
 
         return Parser(self.gazetteer, lambda name: self.index.has(field_name(name)), rarity)
 
-    def parse(self, query: str | Query) -> tuple[Query, Parsed]:
+    def parse(self, query: str | Query) -> tuple[Query, ParsedQuery]:
         """Return a query without halves of surrogate pairs, and its interpretation."""
         cleaned = Query(clean(query)) if isinstance(query, str) else query
         return cleaned, self.parser.parse(cleaned)

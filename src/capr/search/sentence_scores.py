@@ -13,7 +13,7 @@ from capr.index import Index
 from capr.runtime.encoder import Encoder
 from capr.runtime.onnx import Floats
 from capr.search.curve import SentenceScore
-from capr.segment import under
+from capr.segment import with_labels
 from capr.text.stopwords import stopwords
 from capr.text.words import WORD
 
@@ -48,7 +48,7 @@ class SentenceScorer:
             if key in self._cache:
                 self._cache.move_to_end(key)
                 return self._cache[key]
-        texts = [under(document[span], heading) for span, heading in sentences]
+        texts = [with_labels(document[span], heading) for span, heading in sentences]
         vectors = encoder.passages(texts) if texts else np.zeros((0, encoder.identity.dimensions), np.float32)
         with self._lock:
             self._cache[key] = vectors

@@ -8,13 +8,13 @@ from shlex import quote
 
 from capr.index import Filters, Index
 from capr.index.filters import ASPECT, KNOWN, Condition
-from capr.search.parse import FIELDS, Parsed
+from capr.search.parse import FIELDS, ParsedQuery
 from capr.segment.aspects import aspects
 
 SIMILAR = 0.8  # minimum similarity of a name before a colon to a field, so that `test:positive` is not `text:positive`
 
 
-def searched_as_words(parsed: Parsed, index: Index) -> Iterator[str]:
+def searched_as_words(parsed: ParsedQuery, index: Index) -> Iterator[str]:
     """Yield a notice for each name that the query marks as an entity or an aspect and that is searched as plain words.
 
     A heading that names no known aspect is an aspect of its own, which needs no notice if a document has it.
@@ -30,7 +30,7 @@ def searched_as_words(parsed: Parsed, index: Index) -> Iterator[str]:
         yield f"there is no aspect {aspect!r}, so capr searched for it as plain words{_nearest_aspect(aspect)}"
 
 
-def misspelt_fields(parsed: Parsed) -> Iterator[str]:
+def misspelt_fields(parsed: ParsedQuery) -> Iterator[str]:
     """Yield a notice for each name before a colon that resembles a field of the query language.
 
     The fields of the library do not count: to list them is slow, and notes are full of names before colons.

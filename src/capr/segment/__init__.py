@@ -1,10 +1,11 @@
 """Segmentation: sentences, sections, passages, paragraphs and uniform segments, all as spans of the document's text."""
 
+from capr.deprecation import renamed_attributes
 from capr.segment.cutting import Cutting
 from capr.segment.headings import HeadingCounts
 from capr.segment.outline import Outline, outline
 from capr.segment.paragraphs import Paragraphs
-from capr.segment.passages import Passage, opening, passages, under
+from capr.segment.passages import Passage, opening, passages, with_labels
 from capr.segment.sections import Section, sections
 from capr.segment.sentences import sentences
 from capr.segment.structure import StructureFlags, structure
@@ -24,6 +25,8 @@ __all__ = [
     "sections",
     "sentences",
     "structure",
-    "under",
     "uniform",
+    "with_labels",
 ]
+
+__getattr__ = renamed_attributes(__name__, {"under": "with_labels"})

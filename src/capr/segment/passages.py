@@ -69,12 +69,12 @@ def opening(text: str, begin: int) -> str:
     return " ".join(first_words.split())
 
 
-def under(text: str, *labels: str) -> str:
+def with_labels(text: str, *labels: str) -> str:
     """Return a text as models read it: after labels that say what it is about, such as a title or a heading.
 
     Empty labels are left out.
 
-    >>> under("Rest and ice.", "Gout", "", "Treatment")
+    >>> with_labels("Rest and ice.", "Gout", "", "Treatment")
     'Gout | Treatment | Rest and ice.'
     """
     return " | ".join(part for part in (*labels, text) if part)

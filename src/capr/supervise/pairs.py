@@ -20,7 +20,7 @@ from capr.annotate.query import Query
 from capr.annotate.vocabulary import Vocabulary
 from capr.deprecation import renamed_attributes
 from capr.documents import CaprError
-from capr.segment import under
+from capr.segment import with_labels
 from capr.supervise.examples import KINDS, examples
 from capr.supervise.pool import Pool
 
@@ -58,7 +58,7 @@ class LabelledPassage:
             "heading": (self.heading,),
             "title": (self.title, self.heading),
         }[name]
-        return under(" ".join(self.text.split()[: int(words)]) if words else self.text, *headings)
+        return with_labels(" ".join(self.text.split()[: int(words)]) if words else self.text, *headings)
 
 
 @dataclass(frozen=True, slots=True)

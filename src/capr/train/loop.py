@@ -24,7 +24,7 @@ from capr.documents import CaprError
 from capr.models.family import Schedule
 from capr.models.memory import return_freed_memory
 from capr.models.precision import autocast
-from capr.train.parallel import rank, ranks
+from capr.train.parallel import rank, world_size
 from capr.train.schedule import Rate, warm_up_then_decay
 
 CHECKPOINT = "checkpoint.pt"
@@ -104,7 +104,7 @@ class TrainingTask(ABC):
 
 def shard(batch: Sequence[Any]) -> Sequence[Any]:
     """Return the part of a batch that this process handles."""
-    return batch[rank() :: ranks()]
+    return batch[rank() :: world_size()]
 
 
 def fit(
@@ -185,11 +185,11 @@ class Loop:
                 f"the GPU has no memory left in step {self.step + 1:,}; {self._checkpoint_fact()}. Fix: {fix}."
             ) from error
         value = loss.item()
-        if ranks() > 1:
+        if world_size() > 1:
             for parameter in self.model.parameters():
                 if parameter.grad is not None:
                     distributed.all_reduce(parameter.grad)
-                    parameter.grad /= ranks()
+                    parameter.grad /= world_size()
         self.scaler.unscale_(self.optimizer)
         norm = float(torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0))
         if self.scaler.is_enabled():

@@ -16,7 +16,7 @@ def parallel() -> Iterator[bool]:
 
     The other processes wait until the first has prepared the files that all of them read.
     """
-    if ranks() == 1:
+    if world_size() == 1:
         yield True
         return
     if torch.cuda.is_available():
@@ -33,7 +33,7 @@ def rank() -> int:
     return int(os.environ.get("RANK", 0))
 
 
-def ranks() -> int:
+def world_size() -> int:
     """Return the number of processes."""
     return int(os.environ.get("WORLD_SIZE", 1))
 
