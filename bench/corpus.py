@@ -143,7 +143,7 @@ def questions(file: Path | None, data: Path | None, count: int) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class AnnotatedSentence:
-    """A sentence with its mentions, whose spans are relative to the begin of the sentence."""
+    """A sentence with its mentions, whose spans are relative to the start of the sentence."""
 
     text: str
     mentions: tuple[Mention, ...]
@@ -235,7 +235,7 @@ def _shift(mention: Mention, distance: int) -> Mention:
 
 
 def _join(number: int, count: int, bank: list[Banked], draw: random.Random, seen: set[int]) -> PreparedDocument:
-    """Make a document of synthetic passages, each from the begin of a real passage and the end of another."""
+    """Make a document of synthetic passages, each from the start of a real passage and the end of another."""
     id = f"d{number}"
     text, entries, annotations = "", [], []
     title = ""

@@ -113,7 +113,7 @@ def document_from(record: Mapping[str, Any], fields: FieldNames, source: Source,
             annotations = tuple(annotation_from(value, len(text)) for value in record["annotations"])
             mapped.add("annotations")
         except (KeyError, TypeError, ValueError) as error:
-            fix = "give each annotation a kind, and a begin and end inside the text"
+            fix = "give each annotation a kind, and begin and end offsets inside the text"
             return Problem(f"an annotation is not usable ({type(error).__name__}: {error})", fix)
 
     values = {field: record[names[0]] for field, names in fields.items()}

@@ -131,7 +131,7 @@ def _document(paragraph: Any, article: str, title: str, number: int, source: Sou
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             fact = f"an annotation is not usable ({type(error).__name__}: {error})"
             yield Problem(
-                fact, "give each annotation a kind, and a begin and end inside the text", record=str(identifier)
+                fact, "give each annotation a kind, and begin and end offsets inside the text", record=str(identifier)
             )
     metadata = {k: v for k, v in paragraph.items() if k not in mapped and v not in (None, "")}
     yield Document(str(identifier), text, title, metadata, annotations)

@@ -63,7 +63,7 @@ def _section(annotation: Any, text: str) -> Annotation | Problem:
     try:
         span = Span(int(annotation["begin"]), int(annotation["begin"]) + int(annotation["length"]))
     except (KeyError, TypeError, ValueError) as error:
-        fix = "give each annotation a begin and a length"
+        fix = "give each annotation a begin offset and a length"
         return Problem(f"a section has no usable offsets ({type(error).__name__}: {error})", fix)
     if not 0 <= span.begin <= span.end <= len(text):
         fact = f"the section [{span.begin}, {span.end}) is outside the text of {len(text)} characters"

@@ -1,7 +1,7 @@
 """Reader: marks the answer to a question in a paragraph, or finds that the paragraph has none.
 
 A Hugging Face encoder reads `[CLS] question [SEP] paragraph [SEP]`, and a linear layer gives each word piece two
-scores: for the begin of the answer, and for its end. An answer at [CLS] means that the paragraph has no answer.
+scores: for the start of the answer, and for its end. An answer at [CLS] means that the paragraph has no answer.
 
 References: Devlin et al., BERT, 2019, section 4.3 (SQuAD v2); Lanz and Pecina, Paragraph Retrieval for Enhanced
 Question Answering in Clinical Documents, 2024, section 3.
@@ -167,7 +167,7 @@ class ReaderBatch:
     Attributes:
         inputs: the inputs of the network: (windows, pieces) each.
         positions: (windows, 2), the first and the last piece of the answer; (0, 0), which is [CLS], for no answer.
-        allowed: (windows, pieces), true for possible begins and ends of an answer: [CLS] and the paragraph.
+        allowed: (windows, pieces), true for possible starts and ends of an answer: [CLS] and the paragraph.
         groups: (questions, 1 + windows), the numbers of each question's windows, from 1. The first column stands for no
             answer; 0 elsewhere is padding.
         right: (questions, 1 + windows), true for the windows with an answer, or for the first column if there is none.
@@ -325,7 +325,7 @@ def paragraph_loss(scores: Tensor, groups: Tensor, right: Tensor) -> Tensor:
 
 
 def soft_loss(scores: Tensor, teacher_scores: Tensor, allowed: Tensor, temperature: float) -> Tensor:
-    """Return the mean divergence of a student's distributions of begins and ends from its teacher's.
+    """Return the mean divergence of a student's distributions of starts and ends from its teacher's.
 
     Args:
         scores: (windows, pieces, 2), the scores of the student.

@@ -47,7 +47,7 @@ class WordPieces:
 
     Attributes:
         ids: the ids of the pieces in the tokenizer's vocabulary.
-        offsets: (pieces, 2), the begin and end of each piece in the text.
+        offsets: (pieces, 2), the start and end of each piece in the text.
         words: (pieces,), whether the piece contains more than blanks.
         begins, ends: (pieces,), whether the piece begins, or ends, a word or a number, so that an answer may.
     """
@@ -181,7 +181,7 @@ class AnswerExtractor:
 
     Args:
         cutter: the maker of the windows.
-        network: a function from windows to the begin and end scores of each piece.
+        network: a function from windows to the start and end scores of each piece.
         answer: the maximum number of pieces of an answer; 0 for any number.
         together: the maximum number of pieces of a batch, with padding.
     """
@@ -254,7 +254,7 @@ def spans(
 
 
 def completed(text: str, span: Span) -> Span:
-    """Extend an answer by the unit of a number at its end, and by the bound of a number at its begin.
+    """Extend an answer by the unit of a number at its end, and by the bound of a number at its start.
 
     >>> text = "Take at least 5 mg, at most 10 mg."
     >>> completed(text, Span(14, 15)).of(text)
@@ -286,9 +286,9 @@ def _likeliest(
 
 
 def likelihoods(window: ReaderWindow, scores: NDArray[np.float32]) -> tuple[Floats, Floats, float]:
-    """Return the log-probabilities of begin and end at each piece of the paragraph, and that of no answer.
+    """Return the log-probabilities of start and end at each piece of the paragraph, and that of no answer.
 
-    The probabilities of begin, and of end, add up to 1 over [CLS] and the paragraph; the question has no answers.
+    Those of the start, and those of the end, add up to 1 over [CLS] and the paragraph; the question has no answers.
     """
     logits = np.concatenate([scores[:1], scores[window.begin : window.end]]).astype(np.float64)  # (1 + pieces, 2)
     top = logits.max(axis=0)

@@ -58,5 +58,5 @@ def answer(scores: Sequence[float], share: float) -> Run:
 
 
 def span_of(spans: Sequence[Span], run: Run) -> Span:
-    """Return the span of a run, from the begin of its first sentence to the end of its last."""
+    """Return the span of a run, from the start of its first sentence to the end of its last."""
     return Span(spans[run.first].begin, spans[run.last - 1].end) if run.last > run.first else Span(0, 0)

@@ -10,7 +10,7 @@ from capr.segment.sentences import LINE_ENDS
 
 
 class StructureFlags(NamedTuple):
-    """Seven flags in CDV's order. The begin and end of the sentence itself are always 0, as in CDV's released code.
+    """Seven flags in CDV's order. The start and end of the sentence itself are always 0, as in CDV's released code.
 
     Reference: Arnold et al., Learning Contextualized Document Representations for Healthcare Answer Retrieval, 2020.
     """

@@ -109,7 +109,7 @@ def _terms(text: str, sentence: Span, stop_words: frozenset[str]) -> Iterator[tu
 
 
 def _without(text: str, removed: Iterable[Span]) -> tuple[str, dict[int, int]]:
-    """Remove sentences from the text; for each other sentence, return how far its begin has moved."""
+    """Remove sentences from the text; for each other sentence, return how far its start has moved."""
     removed_spans = sorted(removed)
     parts, position = [], 0
     for span in removed_spans:

@@ -1,4 +1,4 @@
-"""The begin and the end of every training: save the weights, export and check the network, describe the model.
+"""The start and the end of every training: save the weights, export and check the network, describe the model.
 
 A model that is trained is a `TrainedModel`; `finish` writes it to its folder with its manifest and its model card.
 """

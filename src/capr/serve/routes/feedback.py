@@ -32,7 +32,7 @@ async def judge(body: FeedbackBody, context: Reader) -> Response:
             fact = (
                 f"[{body.begin}, {body.end}) is not a span of the document, which has {len(document.text):,} characters"
             )
-            raise CaprError(f"{fact}. Fix: send the begin and end of a hit.")
+            raise CaprError(f"{fact}. Fix: send the begin and end offsets of a hit.")
         database.judge(who, body.parts, (document.id, body.begin, body.end), body.answers, limit)
 
     await context.run_light(save)

@@ -31,14 +31,14 @@ class ParsedClause:
     Attributes:
         text: the text of the note.
         words: the tokens of the sentence.
-        subject: begin and end of the subject.
-        verb: begin and end of auxiliaries, adverbs and the main verb.
+        subject: start and end of the subject.
+        verb: start and end of auxiliaries, adverbs and the main verb.
         form: `passive`, `perfect`, `progressive`, `modal`, `modal passive`, `done` (with do), `past`, `present` or
             `copula`.
         base: the base form of the main verb, empty if verbs.tsv does not have it.
         negated: whether the verb has a `not` or `never`.
         end: the end of the clause, after everything that follows the verb.
-        lead: begin and end of what precedes the subject.
+        lead: start and end of what precedes the subject.
     """
 
     text: str
@@ -124,7 +124,7 @@ def find_clauses(text: str, sentence: Span) -> Iterator[ParsedClause]:
 
 
 def _main_clauses(words: Sequence[ClauseWord]) -> Iterator[tuple[int, int]]:
-    """Yield begin and end of the main clauses of a sentence."""
+    """Yield start and end of the main clauses of a sentence."""
     begin = 0
     for index, word in enumerate(words):
         if word.text == ";":
