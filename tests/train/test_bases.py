@@ -12,7 +12,7 @@ from capr.documents import CaprError
 from capr.models.bases import (
     HUB_NAME,
     MARKERS,
-    PieceReader,
+    PieceTokenizer,
     add_markers,
     load_classifier,
     load_encoder,
@@ -52,55 +52,56 @@ def own(base, texts, pieces, strategy="longest_first"):
 
 @pytest.mark.parametrize("pieces", [4, 6, 64])
 def test_texts_are_read_as_by_their_own_tokenizer(base, pieces):
-    reader = PieceReader(load_tokenizer(str(base)), load_encoder(str(base)), "cpu")
-    actual, expected = reader.read(TEXTS, pieces), own(base, TEXTS, pieces)
+    tokenizer = PieceTokenizer(load_tokenizer(str(base)), load_encoder(str(base)), "cpu")
+    actual, expected = tokenizer.read(TEXTS, pieces), own(base, TEXTS, pieces)
     assert {name: tensor.tolist() for name, tensor in actual.items()} == {name: expected[name] for name in actual}
 
 
 @pytest.mark.parametrize("pieces", [12, 64])
 def test_pairs_are_read_as_by_their_own_tokenizer(base, pieces):
-    reader = PieceReader(load_tokenizer(str(base)), load_encoder(str(base)), "cpu")
+    tokenizer = PieceTokenizer(load_tokenizer(str(base)), load_encoder(str(base)), "cpu")
     pairs = [*PAIRS, ("gout", "pain " * 30)]
-    actual, expected = reader.read(pairs, pieces), own(base, pairs, pieces, "only_second")
+    actual, expected = tokenizer.read(pairs, pieces), own(base, pairs, pieces, "only_second")
     assert {name: tensor.tolist() for name, tensor in actual.items()} == {name: expected[name] for name in actual}
 
 
 def test_only_a_model_with_token_types_gets_them(bert, roberta):
     names = {
-        base: PieceReader(load_tokenizer(str(base)), load_encoder(str(base)), "cpu").names for base in (bert, roberta)
+        base: PieceTokenizer(load_tokenizer(str(base)), load_encoder(str(base)), "cpu").names
+        for base in (bert, roberta)
     }
     assert names[bert] == ("input_ids", "attention_mask", "token_type_ids")
     assert names[roberta] == ("input_ids", "attention_mask")
 
 
 def test_the_second_text_of_a_pair_is_shortened(bert):
-    reader = PieceReader(load_tokenizer(str(bert)), load_encoder(str(bert)), "cpu")
-    (ids,) = reader.read([("gout is often", "pain and rash in the night")], 8)["input_ids"].tolist()
-    tokens = [reader.tokenizer.id_to_token(i) for i in ids]
+    tokenizer = PieceTokenizer(load_tokenizer(str(bert)), load_encoder(str(bert)), "cpu")
+    (ids,) = tokenizer.read([("gout is often", "pain and rash in the night")], 8)["input_ids"].tolist()
+    tokens = [tokenizer.base_tokenizer.id_to_token(i) for i in ids]
     assert tokens == ["[CLS]", "gout", "is", "often", "[SEP]", "pain", "and", "[SEP]"]
 
 
 def test_no_text_is_longer_than_the_model_can_read(base):
     model = load_encoder(str(base)).eval()
-    reader = PieceReader(load_tokenizer(str(base)), model, "cpu")
-    assert reader.longest == 64
+    tokenizer = PieceTokenizer(load_tokenizer(str(base)), model, "cpu")
+    assert tokenizer.longest == 64
     for texts in (["gout " * 500], [("gout " * 500, "pain " * 500)]):
-        inputs = reader.read(texts, 4096)
+        inputs = tokenizer.read(texts, 4096)
         assert inputs["input_ids"].shape == (1, 64)
         with torch.no_grad():
             assert model(**inputs).last_hidden_state.isfinite().all()
 
 
 def test_parts_of_similar_length_can_be_put_back_in_order(bert):
-    reader = PieceReader(load_tokenizer(str(bert)), load_encoder(str(bert)), "cpu")
+    tokenizer = PieceTokenizer(load_tokenizer(str(bert)), load_encoder(str(bert)), "cpu")
     for texts in (TEXTS, PAIRS):
-        parts, back = reader.read_parts(texts, 16, size=2)
+        parts, back = tokenizer.read_parts(texts, 16, size=2)
         rows = [
             row[mask.bool()].tolist()
             for p in parts
             for row, mask in zip(p["input_ids"], p["attention_mask"], strict=True)
         ]
-        whole = reader.read(texts, 16)
+        whole = tokenizer.read(texts, 16)
         expected = [
             row[mask.bool()].tolist() for row, mask in zip(whole["input_ids"], whole["attention_mask"], strict=True)
         ]
@@ -109,9 +110,9 @@ def test_parts_of_similar_length_can_be_put_back_in_order(bert):
 
 
 def test_a_passage_is_read_between_its_context(longformer):
-    reader = PieceReader(load_tokenizer(str(longformer)), load_encoder(str(longformer)), "cpu")
-    inputs = reader.read_windows([("the of is", "gout pain", "and in with"), ("", "fever", "")], 8)
-    tokens = [[reader.tokenizer.id_to_token(i) for i in row] for row in inputs["input_ids"].tolist()]
+    tokenizer = PieceTokenizer(load_tokenizer(str(longformer)), load_encoder(str(longformer)), "cpu")
+    inputs = tokenizer.read_windows([("the of is", "gout pain", "and in with"), ("", "fever", "")], 8)
+    tokens = [[tokenizer.base_tokenizer.id_to_token(i) for i in row] for row in inputs["input_ids"].tolist()]
     assert tokens == [
         ["<s>", "of", "is", "gout", "pain", "and", "in", "</s>"],
         ["<s>", "fever", "</s>", *["<pad>"] * 5],
@@ -126,10 +127,10 @@ def test_markers_are_one_piece_each_and_begin_as_the_mean(bert):
     before = tokenizer.get_vocab_size()
     add_markers(encoder, tokenizer)
     assert encoder.get_input_embeddings().weight.shape[0] == before + 2
-    reader = PieceReader(tokenizer, encoder, "cpu")
+    tokenizer = PieceTokenizer(tokenizer, encoder, "cpu")
     for place, marker in enumerate(MARKERS):
-        (ids,) = reader.read([f"{marker}gout pain"], 16)["input_ids"].tolist()
-        assert [reader.tokenizer.id_to_token(i) for i in ids] == ["[CLS]", marker, "gout", "pain", "[SEP]"]
+        (ids,) = tokenizer.read([f"{marker}gout pain"], 16)["input_ids"].tolist()
+        assert [tokenizer.base_tokenizer.id_to_token(i) for i in ids] == ["[CLS]", marker, "gout", "pain", "[SEP]"]
         weight = encoder.get_input_embeddings().weight[before + place].detach()
         assert torch.allclose(weight, mean, atol=0.05)
         assert not torch.equal(weight, encoder.get_input_embeddings().weight[0].detach())

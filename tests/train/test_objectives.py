@@ -5,7 +5,7 @@ import random
 import pytest
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 
-from capr.models.bases import PieceReader, load_classifier, load_encoder, load_tokenizer
+from capr.models.bases import PieceTokenizer, load_classifier, load_encoder, load_tokenizer
 from capr.models.bi import Bi
 from capr.models.cross import Cross, CrossEncoder, CrossObjective
 from capr.supervise.pairs import Draw, LabelledPassage, TrainingPairs
@@ -39,8 +39,8 @@ def test_a_teacher_reads_with_its_own_tokenizer(bert, world):
     other.post_processor = processors.BertProcessing(("[SEP]", vocabulary["[SEP]"]), ("[CLS]", vocabulary["[CLS]"]))
     family = Cross(base=str(bert), negatives=2, pieces=32)
     judge = CrossEncoder(load_classifier(str(bert)))
-    teacher = CrossObjective(family, judge, TrainingPairs([], []), PieceReader(other, classifier, "cpu"))
-    reader = PieceReader(tokenizer, classifier, "cpu")
+    teacher = CrossObjective(family, judge, TrainingPairs([], []), PieceTokenizer(other, classifier, "cpu"))
+    reader = PieceTokenizer(tokenizer, classifier, "cpu")
     student = CrossObjective(family, CrossEncoder(classifier), world, reader, teachers=[teacher])
     batch = student.batch(world.draws[:2], random.Random(0))
     (parts, _), mine = batch.teacher_inputs[0], batch.parts
@@ -49,10 +49,10 @@ def test_a_teacher_reads_with_its_own_tokenizer(bert, world):
 
 
 def test_the_end_of_the_text_before_is_kept(bert):
-    reader = PieceReader(load_tokenizer(str(bert)), load_encoder(str(bert)), "cpu")
+    reader = PieceTokenizer(load_tokenizer(str(bert)), load_encoder(str(bert)), "cpu")
     inputs = reader.read_windows([("the " * 100 + "rash", "gout", "")], 8)
     ids = inputs["input_ids"][0].tolist()
-    assert reader.tokenizer.token_to_id("rash") in ids
+    assert reader.base_tokenizer.token_to_id("rash") in ids
 
 
 def test_layers_that_are_not_there_cannot_be_kept(bert, world):

@@ -35,7 +35,7 @@ class TorchReader:
         self.manifest = json.loads((folder / "manifest.json").read_text())
         self.name, self.threshold = folder.name, self.manifest.get("threshold", 0.5)
         objective = ReaderFamily(base=str(folder)).objective(Schedule().device)
-        self._model, self._reader = objective.model.to(objective.reader.device).eval(), objective.reader
+        self._model, self._reader = objective.model.to(objective.tokenizer.device).eval(), objective.tokenizer
         self._extractor = AnswerExtractor(objective.cutter, self._scores, self.manifest["answer"], GPU_PIECES)
 
     def read(self, question, paragraphs, best=1):

@@ -158,7 +158,7 @@ def with_paths(family, bases, out):
 def measure(folder, path):
     """Measure F1 and EM as SQuAD v2 does, answered and refused questions, and the best answer in whole reports."""
     objective = ReaderFamily(base=str(folder)).objective(Schedule().device)
-    objective.model.to(objective.reader.device).eval()
+    objective.model.to(objective.tokenizer.device).eval()
     sources = [WeightedReports(read_reports(path, print))]
     examples = draw_questions(sources, "measured", lengths=(LENGTH, LENGTH))
     scores = validation_scores(examples, objective.extract(examples))

@@ -92,7 +92,7 @@ def gpu_queries(folder: Path) -> Callable[[int], Callable[[], object]]:
     """Return a function that prepares a query against a number of passages with torch on a GPU."""
     import torch
 
-    from capr.models.bases import PieceReader, load_classifier, load_encoder, load_tokenizer
+    from capr.models.bases import PieceTokenizer, load_classifier, load_encoder, load_tokenizer
 
     if not torch.cuda.is_available():
         raise CaprError("there is no GPU here. Fix: leave out --device, or use a machine with a GPU.")
@@ -105,19 +105,19 @@ def gpu_queries(folder: Path) -> Callable[[int], Callable[[], object]]:
     pairwise = model.role == "ranker" and not keeps
     network: Any = load_classifier(str(torch_folder)) if pairwise else load_encoder(str(torch_folder))
     network = network.to("cuda", torch.bfloat16).eval()
-    reader = PieceReader(load_tokenizer(str(torch_folder)), network, "cuda")
+    tokenizer = PieceTokenizer(load_tokenizer(str(torch_folder)), network, "cuda")
     passage = WORD * PIECES
 
     @torch.inference_mode()
     def read_pairs(size: int) -> None:
         for begin in range(0, size, 512):
-            inputs = reader.read([(QUERY, passage)] * min(512, size - begin), PIECES)
+            inputs = tokenizer.read([(QUERY, passage)] * min(512, size - begin), PIECES)
             network(**inputs)
         torch.cuda.synchronize()
 
     @torch.inference_mode()
     def compare_vectors(vectors: Any, tokens: bool) -> None:
-        query = network(**reader.read([QUERY], PIECES)).last_hidden_state[:, 0]
+        query = network(**tokenizer.read([QUERY], PIECES)).last_hidden_state[:, 0]
         if tokens:
             weights = (vectors @ query[0]).softmax(-1)  # (passages, pieces)
             ((weights[:, None] @ vectors)[:, 0] @ query[0]).argsort()

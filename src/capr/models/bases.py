@@ -165,7 +165,7 @@ def add_markers(encoder: Any, tokenizer: Tokenizer) -> None:
             weight[tokenizer.token_to_id(marker)] = weight.mean(0)
 
 
-class PieceReader:
+class PieceTokenizer:
     """Converts texts to the inputs of a model, and tokenizes each text only once.
 
     Args:
@@ -177,9 +177,9 @@ class PieceReader:
     def __init__(self, tokenizer: Tokenizer, model: Any, device: str) -> None:
         from tokenizers import Tokenizer
 
-        self.tokenizer = Tokenizer.from_str(tokenizer.to_str())
-        self.tokenizer.no_padding()
-        self.tokenizer.no_truncation()
+        self.base_tokenizer = Tokenizer.from_str(tokenizer.to_str())
+        self.base_tokenizer.no_padding()
+        self.base_tokenizer.no_truncation()
         self.device = device
         parameters = inspect.signature(model.forward).parameters
         supported = ("input_ids", "attention_mask", "token_type_ids")
@@ -195,8 +195,8 @@ class PieceReader:
 
     def _frame(self, *texts: str) -> list[tuple[list[int], list[int]]]:
         """Return the special pieces before, between and after one or two texts, with their type ids."""
-        inner = self.tokenizer.encode("a", add_special_tokens=False).ids
-        encoding = self.tokenizer.encode(texts[0], texts[1] if len(texts) > 1 else None)
+        inner = self.base_tokenizer.encode("a", add_special_tokens=False).ids
+        encoding = self.base_tokenizer.encode(texts[0], texts[1] if len(texts) > 1 else None)
         frame: list[tuple[list[int], list[int]]] = [([], [])]
         position = 0
         while position < len(encoding.ids):
@@ -210,17 +210,18 @@ class PieceReader:
                 position += 1
         return frame
 
-    def reads_as(self, other: PieceReader) -> bool:
-        """Return whether another reader makes equal tensors of every text, so that they can be shared."""
+    def reads_as(self, other: PieceTokenizer) -> bool:
+        """Return whether another tokenizer makes equal tensors of every text, so that they can be shared."""
         ours, theirs = (
-            (reader.names, reader.padding, reader.longest, reader.tokenizer.to_str()) for reader in (self, other)
+            (item.names, item.padding, item.longest, item.base_tokenizer.to_str()) for item in (self, other)
         )
         return ours == theirs
 
     def cut(self, texts: Sequence[str]) -> list[Ids]:
         """Return the word pieces of texts, without special pieces."""
         new = list(dict.fromkeys(text for text in texts if text not in self._ids))
-        for text, encoding in zip(new, self.tokenizer.encode_batch_fast(new, add_special_tokens=False), strict=True):
+        encodings = self.base_tokenizer.encode_batch_fast(new, add_special_tokens=False)
+        for text, encoding in zip(new, encodings, strict=True):
             self._ids[text] = np.array(encoding.ids, np.int32)
         return [self._ids[text] for text in texts]
 

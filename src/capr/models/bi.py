@@ -123,11 +123,11 @@ class Bi(TwoSidedFamily):
     teacher: str = option("", "A ranker that teaches its rankings.", metavar="FOLDER")
 
     def objective(self, pairs: TrainingPairs, device: str, limit: int = 0) -> BiObjective:
-        encoder, reader = self.encoder(device, around=False)
+        encoder, tokenizer = self.encoder(device, around=False)
         model = BiEncoder(encoder, self.shared, self.pooling, self.similarity, self.temperature)
         self.load_query_encoder(model)
         teacher = load_teacher(self.teacher, device, limit) if self.teacher else None
-        return BiObjective(self, model, pairs, reader, limit, teacher)
+        return BiObjective(self, model, pairs, tokenizer, limit, teacher)
 
     def settings(self) -> dict[str, Any]:
         return super().settings() | {"teacher": Path(self.teacher).name}
@@ -144,11 +144,11 @@ class BiObjective(TwoSidedObjective):
         family: Bi,
         model: BiEncoder,
         pairs: TrainingPairs,
-        reader: Any,
+        tokenizer: Any,
         limit: int = 0,
         teacher: CrossObjective | None = None,
     ) -> None:
-        super().__init__(family, model, pairs, reader, limit)
+        super().__init__(family, model, pairs, tokenizer, limit)
         self.dimensions: Sequence[int | None] = list(family.dimensions) or [None]
         self.teacher = teacher
 
@@ -173,7 +173,7 @@ class BiObjective(TwoSidedObjective):
             for position in positions_of_list
         ]
         batch.teacher_positions = torch.tensor(lists).to(self.device)
-        batch.teacher_inputs = self.teacher.reader.read_parts(texts, self.teacher.family.pieces)
+        batch.teacher_inputs = self.teacher.tokenizer.read_parts(texts, self.teacher.family.pieces)
 
     @torch.no_grad()
     def teacher_scores(self, batch: TwoSidedBatch) -> tuple[Tensor, Tensor] | None:
@@ -219,7 +219,7 @@ class BiObjective(TwoSidedObjective):
 
     def export(self, folder: Path) -> None:
         example, axes = self.example
-        names = self.reader.names
+        names = self.tokenizer.names
         export(BiEncoderForExport(self.model, self.model.passage_encoder, names), example, axes, folder)
         if not self.family.shared:
             export(BiEncoderForExport(self.model, self.model.query_encoder, names), example, axes, folder, "query")

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from capr.documents import CaprError
-from capr.models.bases import KEPT, PieceReader, load_classifier, load_tokenizer, weights_of
+from capr.models.bases import KEPT, PieceTokenizer, load_classifier, load_tokenizer, weights_of
 from capr.models.export import Exported, export, piece_example
 from capr.models.family import Schedule, option
 from capr.models.layers import cut_inside
@@ -79,9 +79,9 @@ class Cross(Ranking):
         classifier = load_classifier(base)
         if self.layers:
             cut_inside(classifier, self.layers)
-        reader = PieceReader(load_tokenizer(base), classifier, device)
+        tokenizer = PieceTokenizer(load_tokenizer(base), classifier, device)
         teachers = [load_teacher(teacher, device, limit) for teacher in self.teachers]
-        return CrossObjective(self, CrossEncoder(classifier), pairs, reader, limit, teachers)
+        return CrossObjective(self, CrossEncoder(classifier), pairs, tokenizer, limit, teachers)
 
     def check(self) -> None:
         self.objective(TrainingPairs([], []), "cpu")
@@ -102,28 +102,28 @@ class CrossObjective(PairObjective):
         family: Cross,
         model: CrossEncoder,
         pairs: TrainingPairs,
-        reader: PieceReader,
+        tokenizer: PieceTokenizer,
         limit: int = 0,
         teachers: Sequence[CrossObjective] = (),
     ) -> None:
-        super().__init__(family, model, pairs, reader.device, limit)
-        self.reader, self.teachers = reader, teachers
-        self._reads_alike = [teacher.reader.reads_as(reader) for teacher in teachers]
+        super().__init__(family, model, pairs, tokenizer.device, limit)
+        self.tokenizer, self.teachers = tokenizer, teachers
+        self._reads_alike = [teacher.tokenizer.reads_as(tokenizer) for teacher in teachers]
 
     def to(self, device: str) -> None:
         super().to(device)
-        self.reader.device = device
+        self.tokenizer.device = device
 
     def read(self, texts: Texts) -> Inputs:
-        return self.reader.read(texts, self.family.pieces)
+        return self.tokenizer.read(texts, self.family.pieces)
 
     def read_parts(self, texts: Texts) -> tuple[list[Inputs], Tensor]:
-        return self.reader.read_parts(texts, self.family.pieces)
+        return self.tokenizer.read_parts(texts, self.family.pieces)
 
     def batch(self, draws: Sequence[Draw], rng: random.Random) -> PairBatch:
         batch = super().batch(draws, rng)
         batch.teacher_inputs = [
-            (batch.parts, batch.inverse) if alike else teacher.reader.read_parts(batch.texts, self.family.pieces)
+            (batch.parts, batch.inverse) if alike else teacher.tokenizer.read_parts(batch.texts, self.family.pieces)
             for teacher, alike in zip(self.teachers, self._reads_alike, strict=True)
         ]
         return batch
@@ -143,17 +143,17 @@ class CrossObjective(PairObjective):
 
     def save_weights(self, folder: Path) -> None:
         self.model.classifier.save_pretrained(folder)
-        self.reader.tokenizer.save(str(folder / "tokenizer.json"))
+        self.tokenizer.base_tokenizer.save(str(folder / "tokenizer.json"))
 
     def manifest(self) -> Mapping[str, Any]:
-        return {"kind": "ranker", "pieces": min(self.family.pieces, self.reader.longest)}
+        return {"kind": "ranker", "pieces": min(self.family.pieces, self.tokenizer.longest)}
 
     def export(self, folder: Path) -> None:
-        names = self.reader.names
+        names = self.tokenizer.names
         export(CrossEncoderForExport(self.model, names), *piece_example(names, "texts"), folder)
 
     def load_export(self, folder: Path, suffix: str) -> nn.Module:
-        return Exported(folder / f"model{suffix}", self.reader.names)
+        return Exported(folder / f"model{suffix}", self.tokenizer.names)
 
 
 def load_teacher(folder: str, device: str, limit: int = 0) -> CrossObjective:
@@ -169,7 +169,7 @@ def load_teacher(folder: str, device: str, limit: int = 0) -> CrossObjective:
         fix = "name the folder of a ranker trained by capr train cross"
         raise CaprError(f"{folder} is not a teacher: it has no {KEPT}. Fix: {fix}.")
     classifier = load_classifier(str(weights))
-    reader = PieceReader(load_tokenizer(str(weights)), classifier, device)
+    tokenizer = PieceTokenizer(load_tokenizer(str(weights)), classifier, device)
     pieces = json.loads((Path(folder) / "manifest.json").read_text("utf-8"))["pieces"]
     model = CrossEncoder(classifier).to(device).eval()
-    return CrossObjective(Cross(base=str(weights), pieces=pieces), model, TrainingPairs([], []), reader, limit)
+    return CrossObjective(Cross(base=str(weights), pieces=pieces), model, TrainingPairs([], []), tokenizer, limit)

@@ -112,7 +112,7 @@ class Late(Bi):
     piece_temperature: float = option(0.02, "The divisor of the scores of word pieces.")
 
     def objective(self, pairs: TrainingPairs, device: str, limit: int = 0) -> LateObjective:
-        encoder, reader = self.encoder(device, around=False)
+        encoder, tokenizer = self.encoder(device, around=False)
         model = LateEncoder(
             encoder,
             self.piece_dimensions,
@@ -124,7 +124,7 @@ class Late(Bi):
         if path.is_file():
             model.projection.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
         teacher = load_teacher(self.teacher, device, limit) if self.teacher else None
-        return LateObjective(self, model, pairs, reader, limit, teacher)
+        return LateObjective(self, model, pairs, tokenizer, limit, teacher)
 
 
 class LateObjective(BiObjective):
@@ -142,7 +142,7 @@ class LateObjective(BiObjective):
             CaprError: the base has none.
         """
         for token in MASKS:
-            if (number := self.reader.tokenizer.token_to_id(token)) is not None:
+            if (number := self.tokenizer.base_tokenizer.token_to_id(token)) is not None:
                 return int(number)
         fix = "use a base that was pretrained with masks, such as a BERT"
         raise CaprError(f"the tokenizer of {self.family.base} has no {' or '.join(MASKS)}. Fix: {fix}.")
@@ -216,7 +216,7 @@ class LateObjective(BiObjective):
     def export(self, folder: Path) -> None:
         example, axes = self.example
         outputs = {"vectors": {0: "texts"}, "word_pieces": {0: "texts", 1: "pieces"}}
-        export(LateEncoderForExport(self.model, self.reader.names), example, axes, folder, outputs=outputs)
+        export(LateEncoderForExport(self.model, self.tokenizer.names), example, axes, folder, outputs=outputs)
 
     def load_export(self, folder: Path, suffix: str) -> nn.Module:
         return ExportedLate(self, folder / f"model{suffix}")
@@ -227,7 +227,7 @@ class ExportedLate(nn.Module):
 
     def __init__(self, objective: LateObjective, file: Path) -> None:
         super().__init__()
-        self._network = Exported(file, objective.reader.names)
+        self._network = Exported(file, objective.tokenizer.names)
         self.scores, self.maxsim = objective.model.scores, objective.model.maxsim
         self.temperature = objective.model.temperature
 

@@ -149,7 +149,7 @@ class Poly(TwoSidedFamily):
     temperature: float = option(1.0, "The divisor of the scores.")
 
     def objective(self, pairs: TrainingPairs, device: str, limit: int = 0) -> PolyObjective:
-        encoder, reader = self.encoder(device, around=True)
+        encoder, tokenizer = self.encoder(device, around=True)
         model = PolyEncoder(
             encoder, self.shared, self.project, self.scaled, self.codes, self.similarity, self.temperature
         )
@@ -160,7 +160,7 @@ class Poly(TwoSidedFamily):
             shapes = {name: weight.shape for name, weight in model.state_dict().items()}
             fitting = {name: weight for name, weight in weights.items() if shapes.get(name) == weight.shape}
             model.load_state_dict(fitting, strict=False)
-        return PolyObjective(self, model, pairs, reader, limit)
+        return PolyObjective(self, model, pairs, tokenizer, limit)
 
 
 class PolyObjective(TwoSidedObjective):
@@ -207,8 +207,8 @@ class PolyObjective(TwoSidedObjective):
 
     def export(self, folder: Path) -> None:
         example, axes = self.example
-        export(PolyPassagesForExport(self.model, self.reader.names), example, axes, folder)
-        export(PolyQueriesForExport(self.model, self.reader.names), example, axes, folder, "query")
+        export(PolyPassagesForExport(self.model, self.tokenizer.names), example, axes, folder)
+        export(PolyQueriesForExport(self.model, self.tokenizer.names), example, axes, folder, "query")
         if self.model.projection is not None:
             np.save(folder / "projection.npy", self.model.projection.weight.detach().cpu().float().numpy())
 

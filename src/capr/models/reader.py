@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from capr.documents import CaprError, Span
-from capr.models.bases import KEPT, PieceReader, load_answerer, load_tokenizer, weights_of
+from capr.models.bases import KEPT, PieceTokenizer, load_answerer, load_tokenizer, weights_of
 from capr.models.export import export, piece_example
 from capr.models.family import Family, Offered, Schedule, option
 from capr.models.layers import cut_inside
@@ -151,9 +151,9 @@ class ReaderFamily(Family):
         answerer = load_answerer(base, 3 if self.negative_paragraphs else 2)
         if self.layers:
             cut_inside(answerer, self.layers)
-        reader = PieceReader(load_tokenizer(base), answerer, device)
-        teacher = load_teacher(self.teacher, reader) if self.teacher else None
-        return ReaderObjective(self, SpanReader(answerer), reader, teacher, limit)
+        tokenizer = PieceTokenizer(load_tokenizer(base), answerer, device)
+        teacher = load_teacher(self.teacher, tokenizer) if self.teacher else None
+        return ReaderObjective(self, SpanReader(answerer), tokenizer, teacher, limit)
 
     def settings(self) -> dict[str, Any]:
         """Return the settings for the model card, with the names of folders instead of their paths."""
@@ -192,7 +192,7 @@ class ReaderObjective(Writable):
     Args:
         family: the settings.
         model: the network to train.
-        reader: the reader of texts.
+        tokenizer: tokenizes the texts.
         teacher: a trained network with the same inputs.
         limit: number of word pieces that a training step reads at once; 0 for a whole batch.
     """
@@ -201,13 +201,13 @@ class ReaderObjective(Writable):
         self,
         family: ReaderFamily,
         model: SpanReader,
-        reader: PieceReader,
+        tokenizer: PieceTokenizer,
         teacher: SpanReader | None = None,
         limit: int = 0,
     ) -> None:
-        self.family, self.model, self.reader, self.teacher, self.limit = family, model, reader, teacher, limit
-        self.pieces = min(family.pieces, reader.longest)
-        self.cutter = Cutter(reader.tokenizer, self.pieces, family.stride, family.question)
+        self.family, self.model, self.tokenizer, self.teacher, self.limit = family, model, tokenizer, teacher, limit
+        self.pieces = min(family.pieces, tokenizer.longest)
+        self.cutter = Cutter(tokenizer.base_tokenizer, self.pieces, family.stride, family.question)
 
     def batch(self, questions: Sequence[Sequence[ParagraphQuestion]], rng: random.Random) -> ReaderBatch:
         """Return the windows of questions, each with its paragraphs.
@@ -230,7 +230,7 @@ class ReaderObjective(Writable):
                 windows += [window for window, _ in candidates[: self.family.windows]]
                 positions += [position for _, position in candidates[: self.family.windows]]
             ranges.append(range(first, len(windows)))
-        inputs = inputs_of(windows, self.reader)
+        inputs = inputs_of(windows, self.tokenizer)
         allowed = np.zeros(inputs["input_ids"].shape, bool)
         for row, window in enumerate(windows):
             allowed[row, 0] = allowed[row, window.begin : window.end] = True
@@ -246,7 +246,7 @@ class ReaderObjective(Writable):
 
     def loss(self, batch: ReaderBatch) -> Tensor:
         """Return the loss of the gold answers, plus the loss of the teacher's scores if there is a teacher."""
-        batch = batch.to(self.reader.device)
+        batch = batch.to(self.tokenizer.device)
         scores = read_whole(self.model, batch.inputs, self.limit)  # (windows, pieces, 2)
         value = hard_loss(scores, batch.positions, batch.allowed)
         if self.family.negative_paragraphs:
@@ -262,14 +262,14 @@ class ReaderObjective(Writable):
     @torch.no_grad()
     def scores(self, windows: Sequence[ReaderWindow]) -> Any:
         """Return the scores of windows: (windows, pieces, 2)."""
-        with autocast(self.reader.device):
-            return self.model(**self.reader.to_device(inputs_of(windows, self.reader))).float().cpu().numpy()
+        with autocast(self.tokenizer.device):
+            return self.model(**self.tokenizer.to_device(inputs_of(windows, self.tokenizer))).float().cpu().numpy()
 
     def extract(self, questions: Iterable[ParagraphQuestion]) -> list[ExtractedAnswer | None]:
         """Return the best answer to each question, or None."""
         training = self.model.training
         self.model.eval()
-        limit = GPU_PIECES if self.reader.device == "cuda" else TOGETHER
+        limit = GPU_PIECES if self.tokenizer.device == "cuda" else TOGETHER
         extractor = AnswerExtractor(self.cutter, self.scores, self.family.answer, limit)
         answers = extractor.extract([(question.question, question.text) for question in questions])
         self.model.train(training)
@@ -277,7 +277,7 @@ class ReaderObjective(Writable):
 
     def save_weights(self, folder: Path) -> None:
         self.model.answerer.save_pretrained(folder)
-        self.reader.tokenizer.save(str(folder / "tokenizer.json"))
+        self.tokenizer.base_tokenizer.save(str(folder / "tokenizer.json"))
 
     def manifest(self) -> Mapping[str, Any]:
         family = self.family
@@ -290,7 +290,7 @@ class ReaderObjective(Writable):
         }
 
     def export(self, folder: Path) -> None:
-        names = self.reader.names
+        names = self.tokenizer.names
         if hasattr(self.model.answerer, "set_attn_implementation"):
             # torch's default attention checks for empty rows, which would take ONNX Runtime an eighth of its time.
             self.model.answerer.set_attn_implementation("eager")
@@ -356,11 +356,11 @@ def position_in(window: ReaderWindow, answer: tuple[int, int] | None) -> tuple[i
     return answer[0] + shift, answer[1] + shift
 
 
-def inputs_of(windows: Sequence[ReaderWindow], reader: PieceReader) -> dict[str, Any]:
+def inputs_of(windows: Sequence[ReaderWindow], tokenizer: PieceTokenizer) -> dict[str, Any]:
     """Return the inputs of a network for windows: (windows, pieces) each."""
     shape = len(windows), max(len(window.ids) for window in windows)
-    arrays = {name: np.zeros(shape, np.int64) for name in reader.names}
-    arrays["input_ids"][:] = reader.padding
+    arrays = {name: np.zeros(shape, np.int64) for name in tokenizer.names}
+    arrays["input_ids"][:] = tokenizer.padding
     for row, window in enumerate(windows):
         length = len(window.ids)
         arrays["input_ids"][row, :length] = window.ids
@@ -370,7 +370,7 @@ def inputs_of(windows: Sequence[ReaderWindow], reader: PieceReader) -> dict[str,
     return arrays
 
 
-def load_teacher(folder: str, reader: PieceReader) -> SpanReader:
+def load_teacher(folder: str, tokenizer: PieceTokenizer) -> SpanReader:
     """Load a reader that capr trained, as a teacher.
 
     Raises:
@@ -383,7 +383,7 @@ def load_teacher(folder: str, reader: PieceReader) -> SpanReader:
         fix = "name the folder of a reader trained by capr train reader"
         raise CaprError(f"{folder} is not a teacher: it is not a reader. Fix: {fix}.")
     answerer = load_answerer(str(weights))
-    if not PieceReader(load_tokenizer(str(weights)), answerer, reader.device).reads_as(reader):
+    if not PieceTokenizer(load_tokenizer(str(weights)), answerer, tokenizer.device).reads_as(tokenizer):
         fix = "take the teacher, or its own base, for --base"
         raise CaprError(f"{folder} cannot teach: it cuts texts into other word pieces. Fix: {fix}.")
-    return SpanReader(answerer).to(reader.device).eval()
+    return SpanReader(answerer).to(tokenizer.device).eval()

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from capr.documents import CaprError
-from capr.models.bases import MARKERS, PieceReader, add_markers, load_encoder, load_tokenizer, weights_of
+from capr.models.bases import MARKERS, PieceTokenizer, add_markers, load_encoder, load_tokenizer, weights_of
 from capr.models.export import Exported, piece_example
 from capr.models.family import option
 from capr.models.layers import cut
@@ -63,8 +63,8 @@ class TwoSidedFamily(Ranking):
     def check(self) -> None:
         self.objective(TrainingPairs([], []), "cpu")
 
-    def encoder(self, device: str, around: bool) -> tuple[Any, PieceReader]:
-        """Return the initial encoder and its reader.
+    def encoder(self, device: str, around: bool) -> tuple[Any, PieceTokenizer]:
+        """Return the initial encoder and its tokenizer.
 
         Args:
             device: `cuda` or `cpu`.
@@ -80,13 +80,13 @@ class TwoSidedFamily(Ranking):
             encoder = cut(encoder, self.layers)
         if self.markers:
             add_markers(encoder, tokenizer)
-        reader = PieceReader(tokenizer, encoder, device)
+        piece_tokenizer = PieceTokenizer(tokenizer, encoder, device)
         if self.long_context:
             if getattr(encoder.config, "model_type", "") != "longformer":
                 fix = "take a Longformer for --base, or leave out --long-context"
                 raise CaprError(f"{self.base} cannot read a passage in its context. Fix: {fix}.")
             encoder = LongEncoder(encoder, around)
-        return encoder, reader
+        return encoder, piece_tokenizer
 
     def load_query_encoder(self, model: Any) -> None:
         """Load the separate query encoder of the base, if the base has one."""
@@ -120,7 +120,7 @@ class TwoSidedBatch:
 
 
 class BatchTexts(NamedTuple):
-    """The queries and passages of a batch, before a network's reader reads them.
+    """The queries and passages of a batch, before they are tokenized.
 
     Attributes:
         queries: the texts of the queries.
@@ -142,7 +142,7 @@ class TwoSidedObjective(RankingObjective):
         family: the settings.
         model: a network with the methods `query`, `passage` and `scores`.
         pairs: the training data.
-        reader: the reader of texts.
+        tokenizer: tokenizes the texts.
         limit: number of word pieces that the network reads at once; 0 for a whole batch.
     """
 
@@ -151,15 +151,15 @@ class TwoSidedObjective(RankingObjective):
     equal_length = False  # whether all passages of a batch must have the same length
 
     def __init__(
-        self, family: TwoSidedFamily, model: nn.Module, pairs: TrainingPairs, reader: PieceReader, limit: int = 0
+        self, family: TwoSidedFamily, model: nn.Module, pairs: TrainingPairs, tokenizer: PieceTokenizer, limit: int = 0
     ) -> None:
-        super().__init__(pairs, reader.device, limit)
-        self.family, self.model, self.reader = family, model, reader
+        super().__init__(pairs, tokenizer.device, limit)
+        self.family, self.model, self.tokenizer = family, model, tokenizer
         self.marks = MARKERS if family.markers else ("", "")
 
     def to(self, device: str) -> None:
         super().to(device)
-        self.reader.device = device
+        self.tokenizer.device = device
 
     def batch(self, draws: Sequence[Draw], rng: random.Random) -> TwoSidedBatch:
         collected = self.collect(draws, rng)
@@ -209,31 +209,31 @@ class TwoSidedObjective(RankingObjective):
         """Return the inputs of the model for passages."""
         texts = [self.marks[1] + text for text in self.texts(numbers, view, pairs)]
         if not self.family.long_context:
-            return self.reader.read(texts, self.family.pieces)
+            return self.tokenizer.read(texts, self.family.pieces)
         passages = [(pairs or self.pairs).passages[number] for number in numbers]
         windows = [(passage.before, text, passage.after) for passage, text in zip(passages, texts, strict=True)]
-        return self.reader.read_windows(windows, self.family.pieces)
+        return self.tokenizer.read_windows(windows, self.family.pieces)
 
     def read_query(self, queries: Sequence[str]) -> dict[str, Tensor]:
         """Return the inputs of the model for queries."""
-        return self.reader.read([self.marks[0] + query for query in queries], self.family.query_pieces)
+        return self.tokenizer.read([self.marks[0] + query for query in queries], self.family.query_pieces)
 
     def _parts(self, numbers: Sequence[int], view: str) -> tuple[list[dict[str, Tensor]], Tensor]:
         """Return the inputs of passages in parts, or in one part if all must have the same length."""
         if self.family.long_context or self.equal_length:
             return [self.read(numbers, view)], torch.arange(len(numbers), device=self.device)
         texts = [self.marks[1] + text for text in self.texts(numbers, view)]
-        return self.reader.read_parts(texts, self.family.pieces)
+        return self.tokenizer.read_parts(texts, self.family.pieces)
 
     def save_weights(self, folder: Path) -> None:
         inner(self.model.passage_encoder).save_pretrained(folder)
         if not self.family.shared:
             inner(self.model.query_encoder).save_pretrained(folder / "query")
-        self.reader.tokenizer.save(str(folder / "tokenizer.json"))
+        self.tokenizer.base_tokenizer.save(str(folder / "tokenizer.json"))
 
     def manifest(self) -> Mapping[str, Any]:
         return {
-            "pieces": min(self.family.pieces, self.reader.longest),
+            "pieces": min(self.family.pieces, self.tokenizer.longest),
             "dimensions": self.model.passage_encoder.config.hidden_size,
             "query": self.marks[0],
             "passage": self.marks[1],
@@ -250,7 +250,7 @@ class TwoSidedObjective(RankingObjective):
     @property
     def example(self) -> tuple[tuple[Tensor, ...], dict[str, dict[int, str]]]:
         """Example inputs for the export, and the axes of each input."""
-        return piece_example(self.reader.names, "texts")
+        return piece_example(self.tokenizer.names, "texts")
 
 
 class ExportedSides(nn.Module):
@@ -258,7 +258,7 @@ class ExportedSides(nn.Module):
 
     def __init__(self, objective: TwoSidedObjective, folder: Path, suffix: str) -> None:
         super().__init__()
-        names, own = objective.reader.names, folder / f"query{suffix}"
+        names, own = objective.tokenizer.names, folder / f"query{suffix}"
         self._passage = Exported(folder / f"model{suffix}", names)
         self._query = Exported(own, names) if own.is_file() else self._passage
         self._vectors, self._scores = objective.vectors, objective.model.scores

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from capr.documents import CaprError
 from capr.models import from_onnx
-from capr.models.bases import PieceReader, load_encoder, load_tokenizer
+from capr.models.bases import PieceTokenizer, load_encoder, load_tokenizer
 from capr.models.bi import BiEncoder, BiEncoderForExport
 from capr.models.export import export, piece_example
 from capr.models.memory import read_parts
@@ -168,14 +168,14 @@ class LanguageModel:
         self.device, self.name, self.limit = device, folder.name, limit
         weights = str(_torch_folder(folder))
         encoder = load_encoder(weights)
-        self.reader = PieceReader(load_tokenizer(weights), encoder, device)
-        self.pieces = min(pieces, self.reader.longest)
+        self.tokenizer = PieceTokenizer(load_tokenizer(weights), encoder, device)
+        self.pieces = min(pieces, self.tokenizer.longest)
         self.model = BiEncoder(encoder, True, self.pooling).to(device).eval()
         self.dimensions: int = encoder.config.hidden_size
 
     def encode(self, texts: Sequence[str]) -> Tensor:
         """Return the vectors of texts (texts, dimensions), with gradients."""
-        parts, inverse = self.reader.read_parts([self.prefix + text for text in texts], self.pieces, AT_ONCE)
+        parts, inverse = self.tokenizer.read_parts([self.prefix + text for text in texts], self.pieces, AT_ONCE)
         with autocast(self.device):
             vectors = torch.cat(read_parts(self.model.passage, parts, self.limit))
         return nn.functional.normalize(vectors.float(), dim=-1)[inverse]
@@ -190,11 +190,11 @@ class LanguageModel:
 
     def save(self, folder: Path) -> None:
         """Write the folder of an encoder; see `capr.runtime.onnx`."""
-        names = self.reader.names
+        names = self.tokenizer.names
         side = BiEncoderForExport(self.model.cpu().float().eval(), self.model.passage_encoder, names)
         export(side, *piece_example(names, "texts"), folder)
         (folder / "model.fp32.onnx").unlink()
-        self.reader.tokenizer.save(str(folder / "tokenizer.json"))
+        self.tokenizer.base_tokenizer.save(str(folder / "tokenizer.json"))
         manifest = {
             "name": self.name,
             "kind": "encoder",

@@ -229,7 +229,7 @@ def check(objective: ReaderObjective, out: Path, questions: Sequence[ParagraphQu
         CaprError: in 32 bits they do not agree, so the export is wrong.
     """
     objective.model.cpu().float().eval()
-    objective.reader.device = "cpu"
+    objective.tokenizer.device = "cpu"
     expected = objective.extract(questions)
     scores = {}
     for bits, file in (("32 bits", "model.fp32.onnx"), ("8 bits", "model.onnx")):

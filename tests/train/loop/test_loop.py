@@ -240,7 +240,7 @@ def test_the_negatives_of_a_cross_encoder_do_not_answer(build, parts):
     objective = build("cross", negatives=6)
     batch = objective.batch(training.draws[:4], random.Random(0))
     ids = [row[mask.bool()] for p in batch.parts for row, mask in zip(p["input_ids"], p["attention_mask"], strict=True)]
-    texts = [objective.reader.tokenizer.decode(ids[i].tolist()).removesuffix(" [SEP]") for i in batch.inverse]
+    texts = [objective.tokenizer.base_tokenizer.decode(ids[i].tolist()).removesuffix(" [SEP]") for i in batch.inverse]
     assert len(texts) == 4 * 7
     for row, draw in enumerate(training.draws[:4]):
         own_texts = texts[row * 7 : row * 7 + 7]

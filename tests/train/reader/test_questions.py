@@ -200,12 +200,14 @@ def test_a_batch_points_at_the_answer_or_at_cls(bert):
     windows = list(objective.cutter.windows("treatment?", text))
     assert len(windows) > 4
     assert len(batch.positions) == 4 + len(list(objective.cutter.windows("treatment?", wrong.text))[:4])
-    tokens = [objective.reader.tokenizer.id_to_token(i) for i in batch.inputs["input_ids"][0].tolist()]
+    tokens = [objective.tokenizer.base_tokenizer.id_to_token(i) for i in batch.inputs["input_ids"][0].tolist()]
     first, last = batch.positions[0].tolist()
     assert tokens[first : last + 1] == ["tablets", "and", "rest"]
     assert (batch.positions[4:] == 0).all()
     for row, allowed in zip(batch.inputs["input_ids"].tolist(), batch.allowed.tolist(), strict=True):
-        allowed_tokens = [objective.reader.tokenizer.id_to_token(i) for i, yes in zip(row, allowed, strict=True) if yes]
+        allowed_tokens = [
+            objective.tokenizer.base_tokenizer.id_to_token(i) for i, yes in zip(row, allowed, strict=True) if yes
+        ]
         assert allowed_tokens[0] == "[CLS]"
         assert not {"treatment", "?", "[SEP]", "[PAD]"} & set(allowed_tokens)
 
