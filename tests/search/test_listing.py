@@ -1,4 +1,4 @@
-"""A new kind of results: a job that is written only here works with a library like the library's own jobs."""
+"""A new kind of results: an operation that is written only here works with a library like the library's own operations."""
 
 import json
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ NOTES = [
 ]
 
 
-# A new kind needs only the item, the results and the job.
+# A new kind needs only the item, the results and the operation.
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def cases(resources, query, filters=None):
 
 class OwnLibrary(Library):
     def cases(self, query, *, filters=None):
-        """Return the results of the job: the only line that a library needs."""
+        """Return the results of the operation: the only line that a library needs."""
         return cases(self.resources, query, filters)
 
 
@@ -82,7 +82,7 @@ def test_a_new_job_sees_only_its_part_of_the_library(library):
 
 
 def test_jobs_need_no_library(path):
-    """Call jobs with an index, its writer and models."""
+    """Call operations with an index, its writer and models."""
     resources = Resources(path, EmbeddedIndex(path, create=True), Models(path, "none", "none"), Vocabulary.load())
     index, models, annotator = resources.index, resources.models, resources.annotator()
     committed = []

@@ -1,4 +1,4 @@
-"""The library: documents on disk, and the search over them. Each job has its own file."""
+"""The library: documents on disk, and the search over them. Each operation has its own file."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ Item = TypeVar("Item", bound=ListingItem, covariant=True)
 
 
 class Listing(Generic[Item]):
-    """The results of a job. The command line and the server print and send any listing.
+    """The results of an operation. The command line and the server print and send any listing.
 
     A new kind of results is a frozen dataclass with slots. It has its items in a tuple, and `notices`. Its length,
     iteration and indexing are those of the items.

@@ -101,7 +101,7 @@ class OpenLibrary:
 
     @property
     def resources(self) -> Resources:
-        """The resources of a job: the index, the models, and the parser of queries and filters."""
+        """The resources of an operation: the index, the models, and the parser of queries and filters."""
         index, resources = self.index, self._resources
         if resources is None or resources.index is not index or resources.models is not self.models:
             resources = Resources(self._name, index, self.models, self.vocabulary, self._sentence_scorer)

@@ -1,4 +1,4 @@
-"""The resources that all jobs of a library share: adding, searching, asking and the others."""
+"""The resources that all operations of a library share: adding, searching, asking and the others."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GivenFilters = Filters | Mapping[str, Any] | Iterable[str] | str | None
 
 @dataclass(eq=False)
 class Resources:
-    """The resources of a job: an index with its models, and the parser of queries and filters.
+    """The resources of an operation: an index with its models, and the parser of queries and filters.
 
     Attributes:
         folder: the folder or the address of the library, for messages.
@@ -80,7 +80,7 @@ class Resources:
         return filters
 
     def document_filters(self, given: GivenFilters) -> Filters:
-        """Return the filters of a job without a query.
+        """Return the filters of an operation without a query.
 
         Raises:
             CaprError: the filters contain `without`, which needs the entity of a query.
