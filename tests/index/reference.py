@@ -71,7 +71,8 @@ def late_folder(folder: Path, seed=7, dimensions=8, **manifest):
         helper.make_tensor_value_info("word_pieces", TensorProto.FLOAT, ["texts", "length", dimensions]),
     ]
     _save(folder, nodes, constants, ("input_ids", "attention_mask"), *outputs)
-    fields = {"name": "late", "kind": "encoder", "dimensions": DIMENSIONS, "piece_dimensions": dimensions, "padded": 6}
+    sizes = {"dimensions": DIMENSIONS, "piece_dimensions": dimensions, "min_query_pieces": 6}
+    fields = {"name": "late", "kind": "encoder", **sizes}
     return _write_manifest(folder, {**fields, **manifest})
 
 

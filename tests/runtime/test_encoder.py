@@ -2,13 +2,15 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
 from reference import DIMENSIONS, embeddings, encoder_folder, ranker_folder, tokenizer
 
 from capr.documents import CaprError
-from capr.runtime.encoder import OnnxEncoder
+from capr.runtime import manifest as manifests
+from capr.runtime.encoder import EncoderManifest, OnnxEncoder
 from capr.runtime.ranker import OnnxRanker
 
 TEXTS = ["fever", "a longer text about fever, cough and rash", "", "no", "fever and rash", "Fever!", "x " * 300]
@@ -179,3 +181,8 @@ def test_an_encoder_with_the_manifest_of_a_ranker_is_an_error(tmp_path, tiny_enc
 
 def test_a_ranker_with_the_manifest_of_an_encoder_is_an_error(tmp_path):
     error_of(ranker_folder(tmp_path / "model", kind="encoder", dimensions=DIMENSIONS))
+
+
+def test_a_manifest_may_have_the_old_names_of_keys():
+    record = {"name": "late", "kind": "encoder", "piece_dimensions": 8, "padded": 6}
+    assert manifests.parse(EncoderManifest, record, Path("manifest.json"), "").min_query_pieces == 6

@@ -1,4 +1,4 @@
-"""A new kind of results: an operation that is written only here works with a library like the library's own operations."""
+"""A new kind of results: an operation that is written only here works like the library's own operations."""
 
 import json
 from dataclasses import dataclass

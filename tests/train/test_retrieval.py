@@ -234,7 +234,7 @@ def test_a_longformer_learns_passages_in_their_context(world, longformer, tmp_pa
 def test_a_base_that_cannot_read_context_is_named(world, bert, tmp_path):
     fact = f"{bert} cannot read a passage in its context. Fix: take a Longformer for --base"
     with pytest.raises(CaprError, match=re.escape(fact)):
-        train(world, family("bi", bert, context=True, validation=0.3), SCHEDULE, tmp_path)
+        train(world, family("bi", bert, long_context=True, validation=0.3), SCHEDULE, tmp_path)
 
 
 def test_an_export_that_ranks_differently_is_refused(trained, world, monkeypatch):

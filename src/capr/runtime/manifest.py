@@ -31,6 +31,7 @@ class Manifest:
     kind: str
 
 
+RENAMED = {"padded": "min_query_pieces"}  # old keys of manifests, with their new names
 Kind = TypeVar("Kind", bound=Manifest)
 
 
@@ -63,6 +64,7 @@ def parse(kind: type[Kind], record: Mapping[str, Any], path: Path, fix: str) -> 
     Raises:
         CaprError: a key is missing or unknown, or a value is not of its type.
     """
+    record = {RENAMED.get(name, name): value for name, value in record.items()}
     schema = {field.name: field for field in fields(kind)}
     faults = [f"it does not know {name!r}" for name in record if name not in schema]
     faults += [f"it lacks {name!r}" for name, field in schema.items() if _is_required(field) and name not in record]
