@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from capr.documents import CaprError, Span
-from capr.evaluate.protocol import Searched
+from capr.evaluate.protocol import LibraryProtocol
 from capr.evaluate.task import OnTask, Progress, Run, Task, TaskQuery
 from capr.evaluate.through_library import (
     DEPTH,
@@ -28,7 +28,7 @@ from capr.supervise.reports import Report, read_reports
 
 
 @dataclass(frozen=True, kw_only=True)
-class Passages(Searched):
+class Passages(LibraryProtocol):
     """Questions about documents, in a library of all documents: which passage answers?
 
     --data is in SQuAD's or emrQA's format. Each question is searched in its own document, or in all with --everywhere.

@@ -66,8 +66,9 @@ def export_whole(
     """Write a network in 32 bits; see `export`."""
     outputs = {"scores": next(iter(axes.values()))} if outputs is None else outputs
     for module in model.modules():
-        if hasattr(module, "set_attn_implementation"):  # the plain one becomes fewer and faster nodes
-            module.set_attn_implementation("eager")
+        set_attention = getattr(module, "set_attn_implementation", None)
+        if callable(set_attention):  # a Hugging Face model; plain attention becomes fewer and faster nodes
+            set_attention("eager")
     with warnings.catch_warnings():  # torch warns its own developers
         warnings.simplefilter("ignore")
         torch.onnx.export(

@@ -15,7 +15,7 @@ const CONTEXTS = { family: "of a relative", historical: "in the past" };
  * Return the question box. It calls `submit(question)` when the user asks, `show(answers, answered)` with the answers
  * to mark in the text, and `jump(answer)` to show one of them.
  */
-export function askBox({ submit, answered, jump }) {
+export function askBox({ submit, show, jump }) {
   const input = el("input", {
     id: "ask",
     maxlength: 1000,
@@ -46,7 +46,7 @@ export function askBox({ submit, answered, jump }) {
 
   const ask = async (question, document) => {
     input.value = question;
-    answered([], false);
+    show([], false);
     if (!question) {
       latest.stop();
       return out.replaceChildren();
