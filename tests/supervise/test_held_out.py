@@ -57,7 +57,7 @@ def test_labels_no_note_with_a_held_out_entity():
 def test_takes_the_aspect_of_a_question_from_its_source():
     body = "Mutations in one gene, of which nobody knows very much more than that."
     section = Annotation("section", Span(0, len(body)), {"heading": "What causes gout?", "aspect": "genetic changes"})
-    (passage,), _ = label_all([Document("q", body, "Gout", {}, (section,))], cues=False)
+    (passage,), _ = label_all([Document("q", body, "Gout", {}, (section,))], aspects_from_text=False)
     assert passage.aspects == (("genetic changes", "genetic changes"),)
     assert passage.questions == ("What causes gout?",)
     assert passage.heading == ""
@@ -78,7 +78,7 @@ MUTATED = "Mutations in the GAA gene cause it, of which nobody knows very much m
     ],
 )
 def test_words_add_an_aspect_that_the_heading_does_not_name(heading, body, aspects):
-    without_cues, _ = label_all([article("Gout", (heading, body))], cues=False)
+    without_cues, _ = label_all([article("Gout", (heading, body))], aspects_from_text=False)
     with_cues, _ = label_all([article("Gout", (heading, body))])
     assert len(without_cues[0].aspects) == 1
     assert [name for name, _ in with_cues[0].aspects] == aspects
