@@ -94,6 +94,47 @@ def test_an_invalid_line_of_qrels_is_reported(folder, line):
     assert "Fix: " in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    "line", ["q1  d1  1", "q1 d1 one", "q1 0 d1 one", "q9 d1 one", "query-id", "query-id,corpus-id,score", "q1,d1,1"]
+)
+def test_a_first_line_that_is_neither_a_judgement_nor_a_header_is_reported(folder, line):
+    write_qrels(folder, line, *LINES[1:])
+    if "  " in line:
+        (folder / "qrels.tsv").write_text("q1 d1 1\nq2\td2\t1\n")
+    with pytest.raises(CaprError, match=r"line 1 is not a judgement, and not a header, .* Fix: write query, document"):
+        beir(folder, "bm25", silent)
+
+
+def test_a_query_whose_id_is_the_name_of_a_column_has_judgements(folder):
+    with (folder / "queries.jsonl").open("a") as file:
+        file.write(json.dumps({"_id": "query", "text": "asthma"}) + "\n")
+    write_qrels(folder, "query d3 one", *LINES)
+    with pytest.raises(CaprError, match="line 1 is not a judgement"):
+        beir(folder, "bm25", silent)
+
+
+def test_a_byte_order_mark_is_not_part_of_an_id(folder):
+    write_qrels(folder, *LINES)
+    for name in ("corpus.jsonl", "queries.jsonl", "qrels.tsv"):
+        (folder / name).write_bytes(b"\xef\xbb\xbf" + (folder / name).read_bytes())
+    task, _ = beir(folder, "bm25", silent)
+    assert {query.id: query.relevant for query in task.queries} == RELEVANT
+    assert not task.notices
+
+
+@pytest.mark.parametrize(("name", "id", "first"), [("corpus.jsonl", "d2", 2), ("queries.jsonl", "q1", 1)])
+def test_an_id_that_occurs_twice_is_reported(folder, name, id, first):
+    write_qrels(folder, *LINES)
+    path = folder / name
+    count = len(path.read_text().splitlines())
+    with path.open("a") as file:
+        file.write(json.dumps({"_id": id, "text": "again"}) + "\n")
+    with pytest.raises(CaprError) as caught:
+        beir(folder, "bm25", silent)
+    fact = f"{path}, line {count + 1}: _id {id!r} is also on line {first}. Fix: give every line an _id of its own."
+    assert str(caught.value) == fact
+
+
 def test_ids_that_only_the_qrels_have_are_named(folder):
     write_qrels(folder, *LINES, "q1 d8 1", "q8 d1 1", "q9 d9 1")
     task, _ = beir(folder, "bm25", silent)
@@ -126,16 +167,35 @@ def test_qrels_without_a_known_query_and_document_are_reported(folder, line, cau
 
 
 @pytest.mark.parametrize("name", ["corpus.jsonl", "queries.jsonl"])
-@pytest.mark.parametrize("line", ["{half", "[]", "null", '{"_id": "x"}', '{"_id": 7, "text": "seven"}', '"text"'])
-def test_an_invalid_record_is_reported(folder, name, line):
+@pytest.mark.parametrize(
+    ("line", "fact"),
+    [
+        ("{half", "the line is not JSON (Expecting property name"),
+        ("[]", "the line is not an object"),
+        ("null", "the line is not an object"),
+        ('{"_id": "x"}', "the object has no text"),
+        ("{}", "the object has no _id and no text"),
+        ('{"_id": 7, "text": "seven"}', "_id must be text in quotation marks"),
+        ('"text"', "the line is not an object"),
+    ],
+)
+def test_an_invalid_record_is_reported(folder, name, line, fact):
     write_qrels(folder, *LINES)
     path = folder / name
     count = len(path.read_text().splitlines())
     path.write_text(f"{path.read_text()}\n{line}\n")
     with pytest.raises(CaprError) as caught:
         beir(folder, "bm25", silent)
-    assert f"{path}, line {count + 2}: " in str(caught.value)
+    assert f"{path}, line {count + 2}: {fact}" in str(caught.value)
     assert "Fix: " in str(caught.value)
+    assert "Error" not in str(caught.value)
+
+
+def test_bytes_that_are_not_utf_8_are_reported(folder):
+    write_qrels(folder, *LINES)
+    (folder / "queries.jsonl").write_bytes(b'{"_id": "q1", "text": "Caf\xe9"}\n')
+    with pytest.raises(CaprError, match=r"queries\.jsonl, line 1: the line is not JSON .* Fix: "):
+        beir(folder, "bm25", silent)
 
 
 @pytest.mark.parametrize("name", ["corpus.jsonl", "queries.jsonl", "qrels.tsv"])

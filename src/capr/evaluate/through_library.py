@@ -27,6 +27,18 @@ from capr.search.models import NONE
 from capr.segment import Passage, passages
 
 DEPTH = 100  # passages or documents in a ranking
+HEADERS = (  # names of the first column of qrels
+    "query-id",
+    "queryid",
+    "query",
+    "qid",
+    "q-id",
+    "id",
+    "question-id",
+    "question",
+    "topic-id",
+    "topic",
+)
 UNSUPPORTED = {"tfidf", "bm25-top", "tfidf-top"}  # baselines that a library does not have
 
 
@@ -129,8 +141,8 @@ def beir(
         if not path.is_file():
             fix = "name a folder with corpus.jsonl, queries.jsonl and qrels.tsv (or qrels/test.tsv)"
             raise CaprError(f"there is no {path}. Fix: {fix}.")
-    qrels = _read_qrels(qrels_path)
     texts_by_id = {record["_id"]: record["text"] for record in _read_lines(queries_path, "_id", "text")}
+    qrels = _read_qrels(qrels_path, texts_by_id)
     documents = [
         Document(record["_id"], record["text"] or record.get("title") or " ", record.get("title") or "")
         for record in _read_lines(corpus_path, "_id", "text")
@@ -279,35 +291,77 @@ def without_operators(question: str) -> Query | None:
 
 
 def _read_lines(path: Path, *names: str) -> Iterator[dict[str, str]]:
-    with path.open(encoding="utf-8") as file:
+    """Yield the objects of a file of JSON Lines, whose texts `names` are required; the first is the id.
+
+    Raises:
+        CaprError: a line is no such object, or two lines have the same id.
+    """
+    lines_by_id: dict[str, int] = {}
+    with path.open("rb") as file:
         for number, line in enumerate(file, 1):
             if not line.strip():
                 continue
             try:
-                record = json.loads(line)
-                if not all(isinstance(record[name], str) for name in names):
-                    raise ValueError(f"{' or '.join(names)} is not a text")
-            except (ValueError, KeyError, TypeError) as error:
+                record = json.loads(line.decode("utf-8-sig" if number == 1 else "utf-8"))
+            except ValueError as error:
+                record, fact = None, f"the line is not JSON ({error})"
+            else:
+                fact = _record_fault(record, names)
+            if fact:
                 fix = f"write one object per line with {' and '.join(names)}"
-                raise CaprError(f"{path}, line {number}: {type(error).__name__} {error}. Fix: {fix}.") from error
+                raise CaprError(f"{path}, line {number}: {fact}. Fix: {fix}.")
+            id = record[names[0]]
+            if id in lines_by_id:
+                fact = f"{names[0]} {id!r} is also on line {lines_by_id[id]}"
+                raise CaprError(f"{path}, line {number}: {fact}. Fix: give every line an {names[0]} of its own.")
+            lines_by_id[id] = number
             yield record
 
 
-def _read_qrels(path: Path) -> dict[str, dict[str, int]]:
-    """Read the grades of the relevant documents, by query."""
+def _record_fault(record: object, names: Sequence[str]) -> str:
+    """Return what is wrong with a record that needs these texts; empty if nothing is."""
+    if not isinstance(record, dict):
+        return "the line is not an object"
+    if missing := [name for name in names if name not in record]:
+        return f"the object has no {' and no '.join(missing)}"
+    wrong = [name for name in names if not isinstance(record[name], str)]
+    return f"{' and '.join(wrong)} must be text in quotation marks" if wrong else ""
+
+
+def _read_qrels(path: Path, queries: Collection[str]) -> dict[str, dict[str, int]]:
+    """Read the grades of the relevant documents, by query. A first line that names the columns is a header.
+
+    Args:
+        path: the file.
+        queries: the ids of the queries. A line that begins with one of them is no header.
+
+    Raises:
+        CaprError: a line is neither a judgement nor a header.
+    """
     qrels: dict[str, dict[str, int]] = {}
-    with path.open(encoding="utf-8", errors="replace") as file:
+    with path.open(encoding="utf-8-sig", errors="replace") as file:
         for number, line in enumerate(file, 1):
+            if not line.strip():
+                continue
             row = line.rstrip("\r\n").split("\t")
             is_number = re.fullmatch(r"\s*-?\d+\s*", row[-1], re.ASCII)
-            if not line.strip() or (number == 1 and not is_number):
-                continue  # blank, or the header
-            if len(row) not in (3, 4) or not is_number:
-                fix = "write query, document and relevance with tabs between"
-                raise CaprError(f"{path}, line {number} is not a judgement. Fix: {fix}.")
-            if int(row[-1]) > 0:
-                qrels.setdefault(row[0], {})[row[-2]] = int(row[-1])
+            if len(row) in (3, 4) and is_number:
+                if int(row[-1]) > 0:
+                    qrels.setdefault(row[0], {})[row[-2]] = int(row[-1])
+            elif number > 1 or len(row) not in (3, 4) or not _names_queries(row[0]) or row[0] in queries:
+                header = "" if number > 1 else f", and not a header, which begins with {HEADERS[0]}"
+                fix = "write query, document and relevance (a whole number) with tabs between"
+                raise CaprError(f"{path}, line {number} is not a judgement{header}. Fix: {fix}.")
     return qrels
+
+
+def _names_queries(column: str) -> bool:
+    """Return whether the first column of a header has this name.
+
+    >>> _names_queries("Query ID"), _names_queries("qid"), _names_queries("q1")
+    (True, True, False)
+    """
+    return re.sub(r"[\W_]+", "-", column.strip().lower()).strip("-") in HEADERS
 
 
 def _unknown_ids(
