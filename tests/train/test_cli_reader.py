@@ -7,6 +7,7 @@ import pytest
 
 from capr.documents import Document, Span
 from capr.supervise.reports import Report, ReportQuestion, write_squad
+from capr.train import loop
 
 TINY = ("--epochs", "1", "--batch", "8", "--device", "cpu", "--learning-rate", "1e-3", "--validation", "0.3")
 WORDS = "the of is and in with often for days night".split()
@@ -58,6 +59,39 @@ def test_bad_settings_raise_an_error(run, bert, tmp_path, arguments, message):
     result = run("reader", *arguments, "--base", bert, "-o", tmp_path / "out", *rest)
     assert result.code == 2
     assert message in result.err
+
+
+def test_at_least_one_report_validates(run, bert, tmp_path):
+    whole = json.loads((tmp_path / "a.json").read_text())
+    whole["data"] = whole["data"][:9]
+    (tmp_path / "few.json").write_text(json.dumps(whole))
+    options = dict(zip(TINY[::2], TINY[1::2], strict=True)) | {"--validation": "0.001", "--length": "150"}
+    rest = [part for option in options.items() for part in option]
+    result = run("reader", "few.json", "--base", bert, "-o", tmp_path / "out", *rest)
+    assert result.code == 0, result.err
+    facts = json.loads((tmp_path / "out" / "training.json").read_text())
+    assert facts["data"]["validation questions"] == 1
+
+
+def test_other_questions_are_not_resumed(run, bert, tmp_path, monkeypatch):
+    arguments = ("--base", bert, "-o", tmp_path / "out", "--length", 150, *TINY)
+    with monkeypatch.context() as patch:
+        save = loop.Loop._save
+
+        def stopping(self):
+            save(self)
+            raise KeyboardInterrupt
+
+        patch.setattr(loop.Loop, "_save", stopping)
+        assert run("reader", "a.json", *arguments).code == 130
+    text = (tmp_path / "a.json").read_text()
+    (tmp_path / "a.json").write_text(text.replace("treatment?", "remedy???"))
+    result = run("reader", "a.json", *arguments, "--resume")
+    assert result.code == 2
+    assert "belongs to a run with other training data. Fix: name the same documents" in result.err
+    (tmp_path / "a.json").write_text(text)
+    result = run("reader", "a.json", *arguments, "--resume")
+    assert result.code == 0, result.err
 
 
 def test_a_bad_file_raises_an_error(run, bert, tmp_path):

@@ -3,8 +3,10 @@
 import json
 import os
 import shutil
+from dataclasses import replace
 
 import pytest
+import torch
 
 from capr.cli.sources.corpora import CorpusSource
 from capr.supervise.pairs import TrainingPairs
@@ -224,7 +226,67 @@ def test_a_finished_model_is_not_trained_again(run, articles, bert, tmp_path, le
     fact = f"Error: {tmp_path / 'out'} has a finished model already. "
     assert again.err == f"{fact}Fix: name another folder with -o, or remove it.\n"
     assert {path.name: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir()} == before
-    assert run(*arguments, "--resume").code == 0
+    resumed = run(*arguments, "--resume")
+    assert resumed.code == 0
+    assert resumed.out == f"{tmp_path / 'out'} has a finished model, so there is nothing to resume.\n"
+    assert {path.name: path.stat().st_mtime_ns for path in (tmp_path / "out").iterdir()} == before
+
+
+@pytest.fixture
+def interrupted(run, articles, bert, tmp_path, lenient, monkeypatch):
+    """The arguments of a run that stopped after its first checkpoint."""
+    arguments = ("cross", articles, "--base", bert, "-o", tmp_path / "out", *TINY)
+    with monkeypatch.context() as patch:
+        save = loop.Loop._save
+
+        def stopping(self):
+            save(self)
+            raise KeyboardInterrupt
+
+        patch.setattr(loop.Loop, "_save", stopping)
+        assert run(*arguments).code == 130
+    return arguments
+
+
+def test_an_unfinished_training_is_neither_overwritten_nor_continued_with_other_documents(
+    run, interrupted, articles, tmp_path
+):
+    out = tmp_path / "out"
+    checkpoint = out / "checkpoint.pt"
+    before = checkpoint.read_bytes()
+    again = run(*interrupted)
+    assert again.code == 2
+    fact = f"{out} has the checkpoint of an unfinished training"
+    fix = f"continue with --resume, name another folder with -o, or delete {checkpoint}"
+    assert again.err == f"Error: {fact}. Fix: {fix}.\n"
+
+    other = tmp_path / "other.jsonl"
+    other.write_text(articles.read_text().replace("the", "das"))
+    kind, _, *options = interrupted
+    for name, message in ((other, "was made from other documents"), (tmp_path / "none", "no such file or folder")):
+        result = run(kind, name, *options, "--resume")
+        assert result.code == 2
+        assert message in result.err
+        assert " Fix: " in result.err
+    result = run(*interrupted, "--part", "train", "--resume")
+    assert "or with other options for reading them" in result.err
+    assert checkpoint.read_bytes() == before
+    assert run(*interrupted, "--resume").code == 0
+
+
+def test_a_checkpoint_of_other_training_data_is_not_continued(run, interrupted, tmp_path):
+    out = tmp_path / "out"
+    pairs = TrainingPairs.load(out / "training.pairs.gz")
+    other = [replace(passage, text=passage.text + " more") for passage in pairs.passages]
+    TrainingPairs(other, pairs.draws).save(tmp_path / "other.pairs.gz")
+    kind, _, *options = interrupted
+    result = run(kind, tmp_path / "other.pairs.gz", *options, "--resume")
+    assert result.code == 2
+    assert f"{out / 'checkpoint.pt'} belongs to a run with other training data. Fix: " in result.err
+    checkpoint = torch.load(out / "checkpoint.pt", weights_only=True)
+    del checkpoint["data"]  # as older versions wrote it
+    torch.save(checkpoint, out / "checkpoint.pt")
+    assert run(kind, out / "training.pairs.gz", *options, "--resume").code == 0
 
 
 def test_an_interruption_before_a_checkpoint_starts_again(run, articles, bert, tmp_path, lenient, monkeypatch):
@@ -232,9 +294,10 @@ def test_an_interruption_before_a_checkpoint_starts_again(run, articles, bert, t
         raise KeyboardInterrupt
 
     monkeypatch.setattr(loop.Loop, "_step", stop)
-    (tmp_path / "out").mkdir()
-    (tmp_path / "out" / "checkpoint.pt").write_bytes(b"of an older run")
-    os.utime(tmp_path / "out" / "checkpoint.pt", (0, 0))
+    older = tmp_path / "out" / "older"
+    older.mkdir(parents=True)
+    (older / "checkpoint.pt").write_bytes(b"of an older run")
+    os.utime(older / "checkpoint.pt", (0, 0))
     result = run("cross", articles, "--base", bert, "-o", tmp_path / "out", *TINY)
     assert result.code == 130
     assert "Training stopped before its first checkpoint. The same command starts again.\n" in result.err

@@ -5,7 +5,7 @@ import torch
 
 from capr.documents import CaprError
 from capr.models.writable import Writable
-from capr.train.finish import TrainedObjective, begin, check_close, check_share, too_few
+from capr.train.finish import TrainedObjective, begin, check_close, check_share, is_finished, too_few
 
 
 class Numbers(Writable):
@@ -66,6 +66,16 @@ def test_a_finished_model_is_replaced_only_by_a_resumed_run(tmp_path, files):
     assert str(error.value) == f"{tmp_path} has a finished model already. Fix: {fix}."
     begin(tmp_path, True)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(files)
+
+
+def test_a_checkpoint_is_not_deleted(tmp_path):
+    for name in ("model.onnx", "manifest.json", "checkpoint.pt"):
+        (tmp_path / name).touch()
+    assert not is_finished(tmp_path)  # it was interrupted while it was checked
+    with pytest.raises(CaprError, match=r"has the checkpoint of an unfinished training\. Fix: continue with --resume"):
+        begin(tmp_path, False)
+    begin(tmp_path, True)
+    assert (tmp_path / "checkpoint.pt").exists()
 
 
 @pytest.mark.parametrize("name", ["model.onnx", "manifest.json"])

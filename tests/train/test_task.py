@@ -108,7 +108,9 @@ def test_checkpoints_of_older_versions_continue_or_explain_why_not(tmp_path):
     assert again.value == pytest.approx(float(checkpoint["model"]["weight"]))
     del checkpoint["step"]  # as discourse models had it
     torch.save(checkpoint, tmp_path / CHECKPOINT)
-    with pytest.raises(CaprError, match=r"was written by an older version of capr. Fix: start again without --resume"):
+    with pytest.raises(
+        CaprError, match=r"was written by an older version of capr. Fix: delete it, and start again without"
+    ):
         fit(Three(), SCHEDULE, tmp_path, resume=True)
 
 

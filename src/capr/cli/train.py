@@ -52,11 +52,16 @@ def _make_function(name: str) -> Callable[..., None]:
 
 
 def _train(settings: Any, schedule: Any, training_source: Any) -> None:
-    from capr.train.finish import check_unfinished
-    from capr.train.parallel import parallel, wait_for_all
+    from capr.train.finish import check_unfinished, is_finished
+    from capr.train.parallel import parallel, rank, wait_for_all
 
     if (output := getattr(training_source, "output", None)) is not None:  # a source may write no model
-        check_unfinished(output, getattr(training_source, "resume", False))
+        resume = getattr(training_source, "resume", False)
+        if resume and is_finished(output):
+            if not rank():
+                print(f"{output} has a finished model, so there is nothing to resume.")
+            return
+        check_unfinished(output, resume)
     if not training_source.parallel and int(os.environ.get("WORLD_SIZE", 1)) > 1:
         raise CaprError("only one process can train such a model. Fix: start it without torchrun.")
     with parallel() as is_first, _interruptible(training_source, is_first):

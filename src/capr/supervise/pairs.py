@@ -6,12 +6,11 @@ It fits in one compressed file of JSON Lines, so a machine that trains needs no 
 from __future__ import annotations
 
 import gzip
-import hashlib
 import json
 import random
 import zlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property, lru_cache
 from itertools import groupby, product
 from pathlib import Path
@@ -23,6 +22,8 @@ from capr.documents import CaprError
 from capr.segment import with_labels
 from capr.supervise.examples import KINDS, examples
 from capr.supervise.pool import Pool
+from capr.supervise.split import held_out_ids
+from capr.text.digest import digest_records
 
 VIEWS = ("text", "opening", "heading", "title")
 OTHER_NAMES = 8  # the maximum number of other names of an entity
@@ -193,6 +194,14 @@ class TrainingPairs:
                 file.write(json.dumps({kind: values}, ensure_ascii=False) + "\n")
         part.replace(path)
 
+    def digest(self) -> str:
+        """Return the digest of the passages and draws."""
+        return digest_records(
+            [getattr(item, field.name) for field in fields(item)]
+            for items in (self.passages, self.draws)
+            for item in items
+        )
+
     @classmethod
     def load(cls, path: Path) -> TrainingPairs:
         """Read the file."""
@@ -219,16 +228,11 @@ class TrainingPairs:
     def split(self, share: float, seed: int = 0) -> tuple[TrainingPairs, TrainingPairs]:
         """Split by documents: one part for training, and a share of the documents for validation.
 
-        A hash of its id decides whether a document is held out. In a small collection, this may hold out no document
-        with queries; then the documents with queries whose hashes are the lowest are held out, at least one. Neither
-        part keeps hard negatives that lie in the other.
+        A hash of its id decides whether a document is held out; at least one document with queries is
+        (`capr.supervise.split.held_out_ids`). Neither part keeps hard negatives that lie in the other.
         """
-        fractions = {text.document: _hash_fraction(f"{seed} {text.document}") for text in self.passages}
-        held_out = {document for document, fraction in fractions.items() if fraction < share}
         with_queries = {self.passages[draw.passage].document for draw in self.draws}
-        if share and not held_out & with_queries and len(with_queries) > 1:
-            lowest = sorted(with_queries, key=lambda document: (fractions[document], document))
-            held_out.update(lowest[: max(1, round(share * len(lowest)))])
+        held_out = held_out_ids({text.document for text in self.passages}, with_queries, share, seed)
         return self.part(lambda text: text.document not in held_out), self.part(lambda text: text.document in held_out)
 
     def part(self, keep: Callable[[LabelledPassage], bool]) -> TrainingPairs:
@@ -299,11 +303,6 @@ def _with_context(texts: Sequence[LabelledPassage]) -> Iterator[LabelledPassage]
 @lru_cache(maxsize=100_000)
 def _wordings(entity: str, aspect: str) -> list[str]:
     return Query(entity=entity, aspect=aspect).wordings()
-
-
-def _hash_fraction(name: str) -> float:
-    """Map a name to a number from 0 to 1 that depends on the name alone."""
-    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:6]) / 256**6
 
 
 __getattr__ = renamed_attributes(__name__, {"Pairs": "TrainingPairs"})

@@ -5,7 +5,6 @@ Reference: Lanz and Pecina, Paragraph Retrieval for Enhanced Question Answering 
 
 from __future__ import annotations
 
-import hashlib
 import random
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +14,7 @@ from functools import lru_cache
 from capr.documents import Document, Span
 from capr.segment import uniform
 from capr.supervise.reports import Report, ReportQuestion
+from capr.supervise.split import held_out_ids
 from capr.text.stopwords import stopwords
 
 Cut = Callable[[Document], list[Span]]
@@ -74,14 +74,16 @@ class ParagraphQuestion:
 def split(
     sources: Sequence[WeightedReports], share: float, seed: int
 ) -> tuple[list[WeightedReports], list[WeightedReports]]:
-    """Split by reports: one part for training, and about a share of the reports for validation."""
+    """Split by reports: one part for training, and about a share of the reports for validation.
+
+    At least one report with an answer is held out (`capr.supervise.split.held_out_ids`).
+    """
+    reports = [report for source in sources if source.held for report in source.reports]
+    answered = {report.document.id for report in reports if any(question.answers for question in report.questions)}
+    all_held_ids = held_out_ids({report.document.id for report in reports}, answered, share, seed)
     training, validation = [], []
     for source in sources:
-        held_ids = {
-            report.document.id
-            for report in source.reports
-            if source.held and _hash_fraction(f"{seed} {report.document.id}") < share
-        }
+        held_ids = all_held_ids if source.held else set()
         training.append(
             replace(source, reports=[report for report in source.reports if report.document.id not in held_ids])
         )
@@ -89,10 +91,6 @@ def split(
             replace(source, reports=[report for report in source.reports if report.document.id in held_ids])
         )
     return training, validation
-
-
-def _hash_fraction(key: str) -> float:
-    return int.from_bytes(hashlib.sha256(key.encode()).digest()[:6]) / 2**48
 
 
 def draw_questions(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from capr.documents import Document
@@ -46,6 +46,18 @@ def content(document: Document, cutting: Mapping[str, Any] | None = None) -> byt
     """
     sections = [[*a.span, dict(a.value)] for a in document.annotations if a.kind == "section"]
     return _digest(_with_cutting([document.title, document.text, sections], cutting))
+
+
+def digest_records(records: Iterable[Any]) -> str:
+    """Return the digest of records that JSON can express; tuples count as lists.
+
+    >>> digest_records([(1, "a"), "b"]) == digest_records([[1, "a"], "b"]) != digest_records(["b", [1, "a"]])
+    True
+    """
+    total = hashlib.sha256()
+    for record in records:
+        total.update(as_text(record).encode() + b"\n")
+    return total.hexdigest()
 
 
 def _with_cutting(value: Any, cutting: Mapping[str, Any] | None) -> Any:

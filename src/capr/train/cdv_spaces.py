@@ -28,6 +28,7 @@ from capr.runtime.subwords import Subwords, words_of
 from capr.segment.aspects import aspect_of, keys
 from capr.supervise.discourses import TrainingDiscourses
 from capr.supervise.labels import OVERVIEW
+from capr.text.digest import digest_records
 from capr.text.names import plain_key
 from capr.train.loop import Progress, TrainingTask, fit, no_progress
 from capr.train.schedule import Rate, decay_by_epoch
@@ -179,6 +180,9 @@ class CodeTask(TrainingTask):
 
     def settings(self) -> dict[str, Any]:
         return {"texts": len(self.texts), "balanced": self.balanced, "model": repr(self.model)}
+
+    def data_digest(self) -> str:
+        return digest_records(map(repr, self.texts))
 
     def optimizer(self, rate: float) -> torch.optim.Optimizer:
         return torch.optim.Adam(self.model.parameters(), rate, weight_decay=1e-5)

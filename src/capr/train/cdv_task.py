@@ -24,6 +24,7 @@ from capr.runtime.onnx import Floats
 from capr.runtime.query_spaces import QuerySpace
 from capr.runtime.sentence_runs import answer
 from capr.supervise.discourses import LabelledDocument, TrainingDiscourses, passages_of
+from capr.text.digest import digest_records
 from capr.train.loop import TrainingTask, shard
 from capr.train.parallel import rank
 from capr.train.schedule import Rate, decay_by_epoch, linear_decay
@@ -238,6 +239,9 @@ class CdvTask(TrainingTask):
             "loss": recipe.loss,
             "dense": recipe.dense,
         }
+
+    def data_digest(self) -> str:
+        return digest_records(vars(document) for document in self.training.documents)
 
     def optimizer(self, rate: float) -> torch.optim.Optimizer:
         return torch.optim.AdamW(self.model.parameters(), rate, weight_decay=self.training.recipe.decay)

@@ -90,16 +90,28 @@ def too_few(
 def check_unfinished(folder: Path, resume: bool = False) -> None:
     """Check that the output folder has no finished model, which a new run would replace.
 
+    It must not have the checkpoint of an unfinished run either.
+
     Args:
         folder: the output folder.
         resume: whether a run is resumed. It may replace its own model.
 
     Raises:
-        CaprError: there is a finished model.
+        CaprError: there is a finished model, or a checkpoint.
     """
-    finished = (folder / card.FACTS).is_file() or all((folder / name).is_file() for name in EXPORTED)
-    if finished and not resume:
+    if resume:
+        return
+    if is_finished(folder):
         raise CaprError(f"{folder} has a finished model already. Fix: name another folder with -o, or remove it.")
+    if (checkpoint := folder / CHECKPOINT).is_file():
+        fix = f"continue with --resume, name another folder with -o, or delete {checkpoint}"
+        raise CaprError(f"{folder} has the checkpoint of an unfinished training. Fix: {fix}.")
+
+
+def is_finished(folder: Path) -> bool:
+    """Return whether a folder has a finished model. While it is exported and checked, the checkpoint is still there."""
+    is_exported = all((folder / name).is_file() for name in EXPORTED)
+    return (folder / card.FACTS).is_file() or (is_exported and not (folder / CHECKPOINT).is_file())
 
 
 def begin(folder: Path, resume: bool, *more: str) -> None:
@@ -111,12 +123,12 @@ def begin(folder: Path, resume: bool, *more: str) -> None:
         more: patterns of further files to delete.
 
     Raises:
-        CaprError: the folder has a finished model, and no run is resumed.
+        CaprError: the folder has a finished model or a checkpoint, and no run is resumed.
     """
     check_unfinished(folder, resume)
     folder.mkdir(parents=True, exist_ok=True)
     if not resume and not rank():  # only the first process, before any of them writes
-        for pattern in ("*.onnx", CHECKPOINT, *more):
+        for pattern in ("*.onnx", *more):
             for old in folder.glob(pattern):
                 old.unlink(missing_ok=True)
     wait_for_all()

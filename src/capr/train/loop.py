@@ -12,6 +12,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from multiprocessing import get_all_start_methods
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,10 @@ class TrainingTask(ABC):
     def settings(self) -> dict[str, Any]:
         """Return the settings that must not change when a run is resumed. Learning rate and batch size may change."""
         return {"model": repr(self.model)}
+
+    def data_digest(self) -> str:
+        """Return the digest of the training data, which must not change when a run is resumed; empty for no check."""
+        return ""
 
     def optimizer(self, rate: float) -> torch.optim.Optimizer:
         """Return the optimizer. Default: AdamW with weight decay for matrices, but not for biases and norms."""
@@ -257,6 +262,7 @@ class Loop:
         part = self.folder / f"{CHECKPOINT}.part"
         checkpoint = {
             "settings": self._settings(),
+            "data": self._data_digest,
             "step": self.step,
             "steps": self.steps,
             "worse": self.worse,
@@ -272,6 +278,10 @@ class Loop:
     def _settings(self) -> dict[str, Any]:
         return {"seed": self.schedule.seed, **self.task.settings()}
 
+    @cached_property
+    def _data_digest(self) -> str:
+        return self.task.data_digest()
+
     def _load(self) -> None:
         path = (self.folder or Path()) / CHECKPOINT
         if self.folder is None or not path.is_file():
@@ -279,13 +289,17 @@ class Loop:
         try:
             checkpoint = torch.load(path, map_location=self.schedule.device, weights_only=True)
         except Exception as error:  # torch raises many classes for a damaged file
-            fix = "start again without --resume"
+            fix = "delete it, and start again without --resume"
             raise CaprError(f"{path} is damaged ({type(error).__name__}). Fix: {fix}.") from error
         if checkpoint["settings"] != self._settings():
-            fix = "use the same settings and documents, or start again without --resume"
+            fix = "use the same settings and documents, or delete it and start again without --resume"
             raise CaprError(f"{path} belongs to a run with other settings. Fix: {fix}.")
+        if checkpoint.get("data", self._data_digest) != self._data_digest:  # older versions saved none
+            fix = "name the same documents and use the same --validation, or train in another folder (-o)"
+            raise CaprError(f"{path} belongs to a run with other training data. Fix: {fix}.")
         if "step" not in checkpoint:
-            raise CaprError(f"{path} was written by an older version of capr. Fix: start again without --resume.")
+            fix = "delete it, and start again without --resume"
+            raise CaprError(f"{path} was written by an older version of capr. Fix: {fix}.")
         self.model.load_state_dict(checkpoint["model"])
         self.optimizer.load_state_dict(checkpoint["optimizer"])
         self.averaged = checkpoint.get("averaged", [])  # older versions saved no average

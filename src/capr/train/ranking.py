@@ -144,6 +144,9 @@ class RankingTask(TrainingTask):
         attributes = {name: value for name, value in vars(self.model).items() if isinstance(value, str | float)}
         return {"passages": len(self.groups), "model": repr(self.model), **attributes}
 
+    def data_digest(self) -> str:
+        return self.objective.pairs.digest()
+
     def _order(self, epoch: int) -> list[int]:
         order = list(range(len(self.groups)))
         random.Random(f"{self.schedule.seed} epoch {epoch}").shuffle(order)

@@ -27,6 +27,8 @@ from capr.supervise.paragraph_questions import (
     split,
     whole_reports,
 )
+from capr.supervise.reports import ReportQuestion
+from capr.text.digest import digest_records
 from capr.train import loop
 from capr.train.calibration import fit_calibration, threshold
 from capr.train.finish import CardFacts, TrainedObjective, begin, check_share, finish, too_few
@@ -133,6 +135,7 @@ class ReadingTask(TrainingTask):
         schedule: Schedule,
     ) -> None:
         self.objective, self.validation_questions, self.model = objective, validation_questions, objective.model
+        self.sources = sources
         self.questions = sum(source.questions for source in sources)
         epochs = [self._epoch(sources, cut, f"{schedule.seed} {epoch}") for epoch in range(schedule.epochs)]
         self.schedule = replace(schedule, batch=max(1, min(schedule.batch, min(map(len, epochs)))))
@@ -163,6 +166,17 @@ class ReadingTask(TrainingTask):
 
     def settings(self) -> dict[str, Any]:
         return {"questions": self.questions, "model": repr(self.model)}
+
+    def data_digest(self) -> str:
+        return digest_records(
+            [source.weight, report.document.id, report.document.text, *map(_as_record, report.questions)]
+            for source in self.sources
+            for report in source.reports
+        )
+
+
+def _as_record(question: ReportQuestion) -> list[Any]:
+    return [question.id, question.text, [[*span] for span in question.answers]]
 
 
 class TrainedReader(TrainedObjective):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
@@ -12,7 +14,8 @@ import typer
 
 from capr.cli import inputs
 from capr.cli.options import check_choice
-from capr.documents import CaprError, Document
+from capr.documents import CaprError, Document, Problem
+from capr.documents.files import Sidecars, files
 
 if TYPE_CHECKING:
     from capr.annotate.vocabulary import Vocabulary
@@ -30,6 +33,7 @@ READING = {  # the options that change how documents are read, by the name of th
     "format": "--format",
     "column": "--column",
 }
+ORIGIN = "training.documents.json"  # the names and the digest of the documents that the training data are from
 SPEED = 500_000  # bytes per second that are read and labelled
 
 
@@ -63,14 +67,19 @@ class FromDocuments:
         """Return a file with training data: the input, or the file of an interrupted run or of the first process.
 
         Raises:
-            CaprError: the input is such a file, but there are options for reading documents.
+            CaprError: the input is such a file, but there are options for reading documents; or the file of an
+                interrupted run was made from other documents.
         """
         check_choice("--part", self.part, ("all", "train"))
         if len(self.files) == 1 and self.files[0].endswith(self.suffix):
             self._check_reading_options(self.files[0])
             return Path(self.files[0])
         saved = self.output / self.file_name
-        return saved if (self.resume or not first) and saved.is_file() else None
+        if not saved.is_file() or not (self.resume or not first):
+            return None
+        if first:
+            self._check_same_documents(saved)
+        return saved
 
     def labeller(self, vocabulary: Vocabulary | None = None) -> Labeller:
         """Return the labeller, which leaves out the entities and passages of a test."""
@@ -99,9 +108,42 @@ class FromDocuments:
         """Save the training data in the output folder, and print their size."""
         self.output.mkdir(parents=True, exist_ok=True)
         data.save(self.output / self.file_name)
+        path = self.output / ORIGIN
+        path.unlink(missing_ok=True)
+        if "-" not in self.files:  # standard input cannot be read again
+            path.write_text(json.dumps({"files": self.files, "digest": self._origin_digest()}) + "\n", "utf-8")
         held_out = labeller.skipped.get("held out", 0)
         left_out = f", {held_out:,} documents and passages left out" if self.without else ""
         print(f"{size}{left_out}: {self.output / self.file_name}", file=sys.stderr)
+
+    def _check_same_documents(self, saved: Path) -> None:
+        """Raise CaprError if the training data of an interrupted run are from other documents than those named now.
+
+        The same names need no files any more.
+        """
+        try:
+            origin = json.loads((self.output / ORIGIN).read_bytes())
+            names, digest = origin["files"], origin["digest"]
+        except (OSError, ValueError, LookupError, TypeError):
+            return  # an older version of capr wrote none
+        if self.files == names and not all(Path(name).exists() for name in names):
+            return
+        if self._origin_digest() != digest:
+            fact = f"{saved} was made from other documents, or with other options for reading them"
+            fix = f"name the same documents ({' '.join(names)}) and options, or train in another folder (-o)"
+            raise CaprError(f"{fact}. Fix: {fix}.")
+
+    def _origin_digest(self) -> str:
+        """Return the digest of the files and of the options for reading them."""
+        total = hashlib.sha256(repr([getattr(self, name) or None for name in READING]).encode())
+        for name in self.files:
+            for file in files(name, Sidecars()):
+                if isinstance(file, Problem) or file.path is None:
+                    continue
+                with file.path.open("rb") as content:
+                    sha = hashlib.file_digest(content, "sha256").hexdigest()
+                total.update(repr((file.name, sorted(file.metadata.items()), sha)).encode())
+        return total.hexdigest()
 
     def _check_reading_options(self, path: str) -> None:
         """Raise CaprError for options that change how documents are read, because the input is training data."""
