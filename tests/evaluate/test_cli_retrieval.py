@@ -246,3 +246,10 @@ def test_notes_can_be_columns_of_a_table(tmp_path):
     assert "no field for the text; the fields are: uid, impression, findings" in errors
     report = json.loads(run(*options, "--column", "id=uid", "--column", "text=impression+findings"))
     assert report["measures"]["R@1"] == 1
+
+
+def test_the_help_names_the_models_that_a_protocol_takes():
+    candidates, library = (" ".join(run(name, "--help").split()) for name in ("medquad", "beir"))
+    assert "bm25, tfidf, encoder" in candidates
+    assert "tfidf" not in library
+    assert "bm25+encoder; a>ranker" in library

@@ -254,6 +254,24 @@ def test_settings_that_a_library_lacks_are_reported(name):
         Setting.of(name)
 
 
+@pytest.mark.parametrize("name", ["old.run", "bm25>old.run", "none.run"])
+def test_a_run_cannot_search(folder, monkeypatch, name):
+    monkeypatch.chdir(folder)
+    (folder / "old.run").write_text("q1 Q0 d1 1 1 x\n")
+    run = name.rpartition(">")[2]
+    with pytest.raises(CaprError) as caught:
+        beir(folder, name, silent)
+    assert f"searches a library, and a library cannot search with {name}, because {run} is a run." in str(caught.value)
+    assert str(caught.value).endswith(f"and a ranker after >; compare another model with this run by --against {run}.")
+
+
+def test_a_model_in_the_place_of_another_kind_is_reported(tiny_encoder, tiny_ranker):
+    with pytest.raises(CaprError, match=r"cannot search with a ranker \(.*\) as its encoder\. Fix: name it after >"):
+        Setting.of(str(tiny_ranker)).check()
+    with pytest.raises(CaprError, match=r"cannot search with an encoder \(.*\) as its ranker\. Fix: name it before >"):
+        Setting.of(f"bm25>{tiny_encoder}").check()
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [

@@ -25,7 +25,11 @@ if TYPE_CHECKING:
 
 MODEL = "bm25, tfidf, encoder, ranker (built in), or a model's folder; a+b fuses, a>b re-ranks."
 SPEED = 500_000  # bytes per second on two cores
+LIBRARY_MODEL = "bm25, encoder (built in), an encoder's folder, or bm25+encoder; a>ranker re-ranks."
 Model = Annotated[list[str], typer.Option("--model", metavar="MODEL", help=MODEL + " Repeat to compare.")]
+LibraryModel = Annotated[
+    list[str], typer.Option("--model", metavar="MODEL", help=LIBRARY_MODEL + " Repeat to compare.")
+]
 Queries = Annotated[str, typer.Option("--queries", help="tuple (entity and aspect) or question.")]
 RunFile = Annotated[Path | None, typer.Option("--run", metavar="FILE", help="Write the run in TREC's format.")]
 Qrels = Annotated[Path | None, typer.Option("--qrels", metavar="FILE", help="Write the qrels in TREC's format.")]
@@ -73,6 +77,13 @@ class ModelOptions:
 
 
 @dataclass(frozen=True)
+class LibraryModelOptions(ModelOptions):
+    """The same for protocols that search a library, which cannot use every model."""
+
+    model: LibraryModel
+
+
+@dataclass(frozen=True)
 class ExportOptions:
     """The options for exports of the test, which training can leave out."""
 
@@ -103,7 +114,8 @@ class EvaluateOptions:
 def command(kind: type[Protocol]) -> Callable[..., None]:
     """Return the command of a protocol, with its own options and those of its kind."""
     is_listed = issubclass(kind, CandidateProtocol)
-    groups: list[type[Any]] = [ModelOptions, OutputOptions]
+    model_group = ModelOptions if is_listed else LibraryModelOptions
+    groups: list[type[Any]] = [model_group, OutputOptions]
     groups += [ExportOptions] if is_listed else []
     groups += [PassageView] if kind.whole else []
     protocol_options = field_parameters(kind)
@@ -121,7 +133,7 @@ def command(kind: type[Protocol]) -> Callable[..., None]:
         queries, limit = arguments.pop("queries", kind.forms[0]), arguments.pop("limit", 0)
         check_choice("--queries", queries, tuple(sorted(kind.forms, reverse=True)))
         other_groups = values.get(ExportOptions, ExportOptions()), values.get(PassageView, PassageView())
-        _run(protocol, EvaluateOptions(values[ModelOptions], values[OutputOptions], *other_groups, queries, limit))
+        _run(protocol, EvaluateOptions(values[model_group], values[OutputOptions], *other_groups, queries, limit))
 
     run_protocol.__doc__ = cleandoc(kind.__doc__ or "")
     run_protocol.__signature__ = Signature(options)  # type: ignore[attr-defined]

@@ -20,6 +20,8 @@ from capr.evaluate.protocol import LibraryProtocol
 from capr.evaluate.scorers import model_folder
 from capr.evaluate.task import OnTask, Progress, Run, Task, TaskQuery
 from capr.models.family import option
+from capr.runtime.kinds import kind_of
+from capr.runtime.manifest import with_article
 from capr.runtime.shipped import shipped
 from capr.search import Library
 from capr.search.fusion import DEFAULT
@@ -39,6 +41,12 @@ HEADERS = (  # names of the first column of qrels
     "topic-id",
     "topic",
 )
+CANNOT = "this protocol searches a library, and a library cannot search with"
+USABLE = "name bm25, an encoder, or bm25+encoder, and a ranker after >"
+MISPLACED = {  # where the name of a model belongs, by its role
+    "ranker": "name it after >, as in bm25>{folder} or bm25+encoder>{folder}",
+    "encoder": "name it before >, as in bm25+{folder}: there, late interaction also applies, if the encoder has it",
+}
 UNSUPPORTED = {"tfidf", "bm25-top", "tfidf-top"}  # baselines that a library does not have
 
 
@@ -92,21 +100,28 @@ class Setting:
     @classmethod
     def of(cls, name: str) -> Setting:
         """Parse a name: `bm25`, an encoder, or both with `+`, and optionally a ranker after `>`."""
+        if runs := [part for part in re.split("[+>]", name) if part.endswith(".run")]:
+            compare = f"compare another model with this run by --against {runs[0]}"
+            raise CaprError(f"{CANNOT} {name}, because {runs[0]} is a run. Fix: {USABLE}; {compare}.")
         first_stage, arrow, ranker = name.partition(">")
         parts = first_stage.split("+")
         encoders = [_folder(part) for part in parts if part != "bm25"]
         is_valid = all(parts) and bool(ranker) == bool(arrow) and ">" not in ranker
         if not is_valid or len(encoders) > 1 or len(parts) > 1 + len(encoders) or set(parts) & UNSUPPORTED:
-            fix = "name bm25, an encoder, or bm25+encoder, and a ranker after >"
-            raise CaprError(f"a library cannot search with {name}. Fix: {fix}.")
+            raise CaprError(f"{CANNOT} {name}. Fix: {USABLE}.")
         mode = "lexical" if not encoders else "hybrid" if "bm25" in parts else "dense"
         return cls(mode, encoders[0] if encoders else NONE, _folder(ranker) if ranker else NONE)
 
     def check(self) -> Setting:
-        """Return the setting; raise CaprError if the folder of a model is missing."""
-        for model, names in ((self.encoder, ("bm25", "encoder")), (self.ranker, ("ranker",))):
+        """Return the setting; raise CaprError if the folder of a model is missing, or has another kind of model."""
+        slots = (self.encoder, ("bm25", "encoder"), "encoder"), (self.ranker, ("ranker",), "ranker")
+        for model, names, role in slots:
             if model != NONE:
-                model_folder(model, names)
+                folder = model_folder(model, names)
+                actual = kind_of(folder).role
+                if actual != role:
+                    fix = MISPLACED.get(actual, USABLE).format(folder=folder)
+                    raise CaprError(f"{CANNOT} {with_article(actual)} ({folder}) as its {role}. Fix: {fix}.")
         return self
 
     def library(self, path: Path) -> Library:
