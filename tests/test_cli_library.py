@@ -219,7 +219,7 @@ def test_a_changed_document_needs_replace(tmp_path):
         (("search", "library", "pain", "--filter", "patient=@none.txt"), "none.txt"),
         (("search", "library", "pain", "--mode", "dense"), "capr encode library"),
         (("search", "library", "pain", "-k", "0"), "1 to 10,000"),
-        (("search", "library", "pain", "--ranker", "nowhere"), "is not a ranker"),
+        (("search", "library", "pain", "--ranker", "nowhere"), "there is no folder nowhere"),
         (("encode", "library"), "there is no encoder to encode with"),
         (("encode", "library", "--encoder", "demo"), "is not an encoder"),
         (("stats", "nowhere"), "there is no library nowhere"),

@@ -186,3 +186,51 @@ def test_a_ranker_with_the_manifest_of_an_encoder_is_an_error(tmp_path):
 def test_a_manifest_may_have_the_old_names_of_keys():
     record = {"name": "late", "kind": "encoder", "piece_dimensions": 8, "padded": 6}
     assert manifests.parse(EncoderManifest, record, Path("manifest.json"), "").min_query_pieces == 6
+
+
+@pytest.mark.parametrize(("model_type", "most"), [("bert", 20), ("roberta", 18), ("xlm-roberta", 18)])
+def test_more_word_pieces_than_the_network_has_positions_are_reported_when_it_is_opened(tmp_path, model_type, most):
+    config = {"model_type": model_type, "max_position_embeddings": 20}
+    for number, make in enumerate((encoder_folder, ranker_folder)):
+        folder = make(tmp_path / str(number))
+        (folder / "config.json").write_text(json.dumps(config))
+        manifest = json.loads((folder / "manifest.json").read_text())
+        (folder / "manifest.json").write_text(json.dumps({**manifest, "pieces": most + 1}))
+        opened = OnnxEncoder if make is encoder_folder else OnnxRanker
+        with pytest.raises(CaprError) as caught:
+            opened(folder)
+        fact = f"{folder / 'manifest.json'} has pieces {most + 1}, and its network reads at most {most} word pieces"
+        assert str(caught.value) == f"{fact} (config.json). Fix: write {most} or fewer as pieces."
+        (folder / "manifest.json").write_text(json.dumps({**manifest, "pieces": most}))
+        opened(folder)
+
+
+@pytest.mark.parametrize(
+    "config", ["{", "[]", '{"model_type": "bert"}', '{"model_type": "t5", "max_position_embeddings": 2}']
+)
+def test_a_configuration_without_a_limit_is_ignored(tmp_path, config):
+    folder = encoder_folder(tmp_path)
+    (folder / "config.json").write_text(config)
+    OnnxEncoder(folder)
+
+
+def test_a_failure_of_the_network_is_an_error_with_a_fix(tmp_path, monkeypatch):
+    encoder = OnnxEncoder(encoder_folder(tmp_path))
+
+    class Failing:
+        def run(self, *arguments):
+            raise RuntimeError("indices element out of data bounds, idx=12\nmore")
+
+    monkeypatch.setattr(encoder._model._network, "_session", Failing())
+    with pytest.raises(CaprError, match=r"failed on a text of 256 .* \(indices .* idx=12\)\. Fix: .* lower pieces in"):
+        encoder.passages(["x " * 300])
+
+
+def test_the_nearest_key_of_a_misspelt_one_is_named(tmp_path):
+    folder = encoder_folder(tmp_path)
+    manifest = json.loads((folder / "manifest.json").read_text())
+    (folder / "manifest.json").write_text(json.dumps({**manifest, "poolng": "mean", "zzz": 1}))
+    with pytest.raises(
+        CaprError, match=r"it does not know 'poolng' \(did you mean 'pooling'\?\); it does not know 'zzz'"
+    ):
+        OnnxEncoder(folder)

@@ -60,3 +60,18 @@ def test_an_unknown_kind_is_an_error(tmp_path, record, message):
 def test_a_folder_without_a_manifest_is_not_a_model(tmp_path):
     with pytest.raises(CaprError, match=r"is not a ranker: it has no manifest.json. Fix: "):
         load_model(tmp_path, "ranker")
+
+
+@pytest.mark.parametrize("role", ["", "encoder", "ranker", "reader", "discourse", "tagger"])
+def test_a_folder_that_does_not_exist_is_named(tmp_path, role):
+    with pytest.raises(CaprError, match=r"^there is no folder .*nothing\. Fix: name the folder"):
+        load_model(tmp_path / "nothing", role)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_names_a_folder_that_does_not_exist(tmp_path, kind):
+    (tmp_path / "file").touch()
+    with pytest.raises(CaprError, match=r"^there is no folder .*nothing\. Fix: "):
+        KINDS[kind].runner(tmp_path / "nothing")
+    with pytest.raises(CaprError, match=r"file is a file, not a folder\. Fix: "):
+        KINDS[kind].runner(tmp_path / "file")

@@ -193,7 +193,7 @@ def test_a_folder_with_a_broken_manifest_is_not_a_tagger(tmp_path):
 
 
 def test_a_missing_folder_is_an_error(tmp_path):
-    with pytest.raises(CaprError, match=r"is not a tagger: it has no manifest\.json"):
+    with pytest.raises(CaprError, match=r"^there is no folder .*nowhere\. Fix: "):
         Tagger(tmp_path / "nowhere")
 
 

@@ -107,7 +107,7 @@ def test_a_folder_without_a_model_is_an_error_before_the_address_is_printed(fold
     command = [sys.executable, "-m", "capr", "serve", str(folder), "--port", "0", "--ranker", "nofolder"]
     process = subprocess.run(command, capture_output=True, text=True, check=False, timeout=30)
     assert (process.returncode, process.stdout) == (2, "")
-    assert process.stderr.startswith("Error: nofolder is not a ranker: it has no manifest.json. Fix: name the folder")
+    assert process.stderr.startswith("Error: there is no folder nofolder. Fix: name the folder")
 
 
 @pytest.mark.shipped

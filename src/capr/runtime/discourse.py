@@ -125,7 +125,7 @@ class OnnxDiscourse:
         """Return the manifest of a discourse model's folder."""
         for name in (manifests.FILE, *needed):
             if not (folder / name).is_file():
-                raise CaprError(f"{folder} is not a discourse model: it has no {name}. Fix: {FIX}.")
+                raise manifests.lacking(folder, "discourse model", name, FIX)
         path, record = folder / manifests.FILE, manifests.read_json(folder, FIX)
         if record.get("kind") != KIND:
             raise CaprError(f"{path} has kind {record.get('kind')!r}, which is not a discourse model. Fix: {FIX}.")

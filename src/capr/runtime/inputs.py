@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from capr.documents import CaprError, Span
-from capr.runtime.onnx import TOGETHER
+from capr.runtime.onnx import TOGETHER, check_positions
 from capr.runtime.pieces import NAMES, load_tokenizer, padded
 from capr.text.words import WORD
 
@@ -95,6 +95,7 @@ class PieceInputs:
     @classmethod
     def of(cls, folder: Path, manifest: RankerManifest, pieces: int) -> PieceInputs:
         """Make the inputs of a model that reads at most `pieces` word pieces; 0 for the number of its manifest."""
+        check_positions(folder, pieces or manifest.pieces)
         return cls.load(folder, pieces or manifest.pieces)
 
     @classmethod

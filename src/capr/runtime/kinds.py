@@ -13,7 +13,7 @@ from typing import Any
 
 from capr import registry
 from capr.documents import CaprError
-from capr.runtime.manifest import FILE, Manifest, read_json, with_article
+from capr.runtime.manifest import FILE, Manifest, lacking, read_json, with_article
 
 FIX = "name the folder of a model that capr train has made, or one with model.onnx and a manifest.json"
 
@@ -59,7 +59,7 @@ def kind_of(folder: str | os.PathLike[str], role: str = "") -> Kind:
     """
     folder = Path(folder)
     if not (folder / FILE).is_file():
-        raise CaprError(f"{folder} is not {with_article(role or 'model')}: it has no {FILE}. Fix: {FIX}.")
+        raise lacking(folder, role or "model", FILE, FIX)
     record = read_json(folder, FIX)
     name = record.get("kind", "tagger" if "architecture" in record else "encoder")  # old manifests name no kind
     kind = KINDS.get(name) if isinstance(name, str) else None

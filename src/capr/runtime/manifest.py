@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, dataclass, fields
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
@@ -44,6 +45,22 @@ def with_article(noun: str) -> str:
     return f"{'an' if noun[0] in 'aeiou' else 'a'} {noun}"
 
 
+def lacking(folder: Path, noun: str, file: str, fix: str) -> CaprError:
+    """Return the error to raise when the folder of a model lacks a file, or does not exist itself.
+
+    Args:
+        folder: the folder.
+        noun: what the folder should hold: `encoder`.
+        file: the file.
+        fix: the end of the message.
+    """
+    if not folder.is_dir():
+        fact = f"{folder} is a file, not a folder" if folder.is_file() else f"there is no folder {folder}"
+    else:
+        fact = f"{folder} is not {with_article(noun)}: it has no {file}"
+    return CaprError(f"{fact}. Fix: {fix}.")
+
+
 def read_json(folder: Path, fix: str) -> dict[str, Any]:
     """Return the manifest of a folder as a dictionary; the error messages end with `fix`."""
     path = folder / FILE
@@ -66,7 +83,7 @@ def parse(kind: type[Kind], record: Mapping[str, Any], path: Path, fix: str) -> 
     """
     record = {RENAMED.get(name, name): value for name, value in record.items()}
     schema = {field.name: field for field in fields(kind)}
-    faults = [f"it does not know {name!r}" for name in record if name not in schema]
+    faults = [f"it does not know {name!r}{_nearest_key(name, schema)}" for name in record if name not in schema]
     faults += [f"it lacks {name!r}" for name, field in schema.items() if _is_required(field) and name not in record]
     hints = get_type_hints(kind)
     values = {name: value for name, value in record.items() if name in schema}
@@ -79,6 +96,12 @@ def parse(kind: type[Kind], record: Mapping[str, Any], path: Path, fix: str) -> 
     if faults:
         raise CaprError(f"{path} is invalid: {'; '.join(faults)}. Fix: {fix}.")
     return kind(**values)
+
+
+def _nearest_key(name: str, keys: Collection[str]) -> str:
+    """Return what to add to a fact about an unknown key: the key that is probably meant."""
+    nearest = get_close_matches(name.lower(), keys, 1)
+    return f" (did you mean {nearest[0]!r}?)" if nearest else ""
 
 
 def _is_required(field: Any) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,6 +19,14 @@ FILES = ("model.onnx", "tokenizer.json", manifests.FILE)
 QUERY = "query.onnx"  # a separate network for queries, if the model has one
 POOLINGS = ("cls", "mean")
 TOGETHER = 512  # word pieces of a batch, with padding: larger batches wait for memory, which the process then keeps
+POSITIONS = {  # networks with a vector for each position, and the number of positions that they do not use for text
+    "bert": 0,
+    "distilbert": 0,
+    "electra": 0,
+    "roberta": 2,
+    "xlm-roberta": 2,
+    "camembert": 2,
+}
 Floats = NDArray[np.float32]
 Kind = TypeVar("Kind", bound=Manifest)
 
@@ -37,7 +46,7 @@ def read_manifest(folder: Path, kind: type[Kind], name: str, needed: Sequence[st
     fix = f"name a folder with {' and '.join(dict.fromkeys((*needed, manifests.FILE)))}"
     for file in needed:
         if not (folder / file).is_file():
-            raise CaprError(f"{folder} is not {manifests.with_article(name)}: it has no {file}. Fix: {fix}.")
+            raise manifests.lacking(folder, name, file, fix)
     path = folder / manifests.FILE
     record = manifests.read_json(folder, fix)
     actual = record.get("kind", "encoder")
@@ -63,6 +72,7 @@ class Network:
     """
 
     def __init__(self, path: Path, threads: int, known: Sequence[str]) -> None:
+        self._folder = path.parent
         self._session = open_network(path, threads)
         self.inputs = tuple(entry.name for entry in self._session.get_inputs())
         self.outputs = tuple(entry.name for entry in self._session.get_outputs())
@@ -72,8 +82,20 @@ class Network:
             raise CaprError(f"the model in {path.parent} cannot be run: {fact}. Fix: {fix}.")
 
     def run(self, arrays: Mapping[str, NDArray[Any]]) -> list[Any]:
-        """Return all outputs; arrays that the network does not read are ignored."""
-        outputs: list[Any] = self._session.run(None, {name: arrays[name] for name in self.inputs})
+        """Return all outputs; arrays that the network does not read are ignored.
+
+        Raises:
+            CaprError: the network fails, such as on more word pieces than it has positions.
+        """
+        values = {name: arrays[name] for name in self.inputs}
+        try:
+            outputs: list[Any] = self._session.run(None, values)
+        except Exception as error:  # ONNX Runtime raises types of its own
+            cause = _first_line(error)
+            length = max((array.shape[1] for array in values.values() if array.ndim > 1), default=0)
+            fix = "if the network has fewer positions, lower pieces in manifest.json; if not, make the model again"
+            fact = f"the model in {self._folder} failed on a text of {length:,} word pieces or words"
+            raise CaprError(f"{fact} ({cause}). Fix: {fix}.") from error
         return outputs
 
 
@@ -119,9 +141,29 @@ def open_network(path: Path, threads: int = 0) -> Any:
 
 def not_loaded(folder: Path, error: Exception) -> CaprError:
     """Return the error to raise when a library cannot load a file of a model."""
-    cause = str(error).splitlines()[0] if str(error) else type(error).__name__
+    cause = _first_line(error)
     fix = "copy the folder again, or make the model again"
     return CaprError(f"the model in {folder} cannot be loaded ({cause}). Fix: {fix}.")
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]
+
+
+def check_positions(folder: Path, pieces: int) -> None:
+    """Raise CaprError if the configuration beside a network says that it reads fewer than `pieces` word pieces.
+
+    Only networks with a vector for each position are limited. capr copies their `config.json` to the model's folder.
+    """
+    try:
+        config = json.loads((folder / "config.json").read_bytes())
+        reserved = POSITIONS[config["model_type"]]
+        most = int(config["max_position_embeddings"]) - reserved
+    except (OSError, ValueError, LookupError, TypeError):
+        return  # nothing is known; `Network.run` reports a failure
+    if pieces > most:
+        fact = f"{folder / manifests.FILE} has pieces {pieces:,}, and its network reads at most {most:,} word pieces"
+        raise CaprError(f"{fact} (config.json). Fix: write {most} or fewer as pieces.")
 
 
 def files_of(folder: Path) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from capr.runtime.onnx import Floats, Network, batches, not_loaded
+from capr.runtime.onnx import Floats, Network, batches, check_positions, not_loaded
 
 NAMES = ("input_ids", "attention_mask", "token_type_ids")
 
@@ -60,6 +60,7 @@ class PieceModel:
     def __init__(
         self, folder: Path, pieces: int, pooling: str = "cls", threads: int = 0, file: str = "model.onnx"
     ) -> None:
+        check_positions(folder, pieces)
         self._network = Network(folder / file, threads, NAMES)
         self.tokenizer = load_tokenizer(folder, pieces)
         self._pooling = pooling

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from capr.documents import CaprError, Span
-from capr.runtime.manifest import FILE, Manifest, parse, read_json
+from capr.runtime.manifest import FILE, Manifest, lacking, parse, read_json
 from capr.runtime.tagger_windows import TaggerInputs, TaggerPieces
 from capr.runtime.trigrams import Trigrams
 from capr.segment import sentences
@@ -91,7 +91,7 @@ class Tagger:
         tasty = self.manifest.architecture == "tasty"
         for name in (weights, "trigrams.txt" if tasty else "tokenizer.json"):
             if not (folder / name).is_file():
-                raise CaprError(f"{folder} is not a tagger: it has no {name}. Fix: {FIX}.")
+                raise lacking(folder, "tagger", name, FIX)
         self.labels = list(self.manifest.labels)
         markers = self.manifest.guidelines
         guideline = guideline or next(iter(markers))
@@ -110,11 +110,11 @@ class Tagger:
     def read_manifest(folder: Path) -> TaggerManifest:
         """Return the manifest of a tagger's folder."""
         if not (folder / FILE).is_file():
-            raise CaprError(f"{folder} is not a tagger: it has no {FILE}. Fix: {FIX}.")
+            raise lacking(folder, "tagger", FILE, FIX)
         manifest = parse(TaggerManifest, read_json(folder, FIX), folder / FILE, FIX)
         needed = ("architecture", "labels", "guidelines", "pieces")
-        if lacking := [name for name in needed if not getattr(manifest, name)]:
-            raise CaprError(f"{folder / FILE} lacks {', '.join(lacking)}. Fix: {FIX}.")
+        if missing_keys := [name for name in needed if not getattr(manifest, name)]:
+            raise CaprError(f"{folder / FILE} lacks {', '.join(missing_keys)}. Fix: {FIX}.")
         return manifest
 
     def tag(self, text: str, cut: Iterable[Span] | None = None) -> list[TaggedSpan]:

@@ -126,7 +126,7 @@ def encoder_folder(base: str) -> Path:
     folder = shipped(base) if base == "encoder" and not Path(base).is_dir() else Path(base)
     if not folder.is_dir():
         fix = "name the folder of a Hugging Face encoder, or of an encoder trained by capr train bi"
-        raise CaprError(f"there is no encoder {base}. Fix: {fix}.")
+        raise CaprError(f"there is no folder {base}. Fix: {fix}.")
     return folder
 
 

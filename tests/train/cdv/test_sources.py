@@ -70,7 +70,7 @@ def test_bad_options_of_the_command_raise_errors(world, tmp_path, options, messa
         (["--vectors", "folder.npz"], "folder.npz is a folder, not a file of word vectors. Fix: name GloVe's text"),
         (["--vectors", "glove.txt.gz"], "glove.txt.gz is compressed (gzip), not plain text. Fix: unpack it"),
         (["--vectors", "wrong.txt"], "wrong.txt, line 2: 'b 1\\n' has 1 values instead of 2"),
-        (["--base", "none"], "there is no encoder none. Fix: name the folder of"),
+        (["--base", "none"], "there is no folder none. Fix: name the folder of"),
         (["--base", "folder.npz"], "folder.npz is not an encoder: it has neither config.json nor model.onnx. Fix: "),
         (
             ["--base", "bare"],
@@ -80,7 +80,7 @@ def test_bad_options_of_the_command_raise_errors(world, tmp_path, options, messa
         (["--base", "ranker"], "has kind 'ranker'"),
         (["--base", "tiny", "--tune", "1"], "tiny has no config.json, so it can neither be tuned"),
         (["--base", "untold"], "untold has no tokenizer. Fix: "),
-        (["--space", "encoder", "--query-encoder", "none"], "there is no encoder none"),
+        (["--space", "encoder", "--query-encoder", "none"], "there is no folder none"),
         (
             ["--space", "encoder", "--query-encoder", "folder.npz"],
             "no model.onnx and no tokenizer.json and no manifest",
