@@ -3,6 +3,7 @@
 import re
 import shutil
 
+import huggingface_hub
 import pytest
 import torch
 from tokenizers import Tokenizer
@@ -10,6 +11,7 @@ from transformers import BertModel
 
 from capr.documents import CaprError
 from capr.models.bases import (
+    BUILT_IN,
     HUB_NAME,
     MARKERS,
     PieceTokenizer,
@@ -20,6 +22,7 @@ from capr.models.bases import (
     weights_of,
 )
 from capr.models.families import family
+from capr.supervise.pairs import TrainingPairs
 
 TEXTS = ["Gout is the pain", "", "asthma and malaria ; rabies with fever for days", "unknowable", "a"]
 PAIRS = [
@@ -173,6 +176,35 @@ def test_a_missing_folder_is_not_looked_up_on_the_hub(base):
         weights_of(base, "encoder")
     fix = "name a folder, or a checkpoint with its owner, such as BAAI/bge-small-en-v1.5"
     assert str(error.value) == f"there is no folder {base}. Fix: {fix}."
+
+
+@pytest.mark.parametrize("name", ["bi", "cross", "poly", "late", "reader"])
+@pytest.mark.parametrize("base", ["encoder", "ranker", "reader"])
+def test_every_built_in_model_is_a_base_of_every_family(name, base, bert, tmp_path, monkeypatch):
+    shutil.copytree(bert, tmp_path / base)
+    monkeypatch.setenv("CAPR_WEIGHTS", str(tmp_path))
+    monkeypatch.chdir(tmp_path.parent)
+    kind = family(name)(base=base)
+    assert weights_of(base, *BUILT_IN) == str(tmp_path / base)
+    objective = kind.objective("cpu") if name == "reader" else kind.objective(TrainingPairs([], []), "cpu")
+    assert sum(parameter.numel() for parameter in objective.model.parameters()) > 1000
+
+
+def test_an_unreachable_hub_is_asked_once_and_in_silence(monkeypatch, capfd):
+    requests = []
+
+    class Unreachable:
+        def head(self, address, timeout):
+            requests.append(address)
+            raise OSError("no network")
+
+    monkeypatch.setattr("huggingface_hub.get_session", Unreachable)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+    with pytest.raises(CaprError, match="and the Hugging Face hub cannot be reached"):
+        load_encoder("nobody/nothing")
+    assert len(requests) == 1
+    assert capfd.readouterr() == ("", "")
+    assert huggingface_hub.constants.HF_HUB_OFFLINE is False
 
 
 def test_a_checkpoint_with_its_owner_is_a_base():

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 KEPT = "torch"  # the subfolder with the torch weights of a trained model
 HUB_NAME = re.compile(r"\w[\w.-]*/[\w.-]+")  # owner and checkpoint, so that a misspelt folder is not looked up there
 EXAMPLE = "BAAI/bge-small-en-v1.5"
+BUILT_IN = ("encoder", "ranker", "reader")  # the built-in models that can be a base
+PROBE_SECONDS = 5.0  # to wait for the hub
 MARKERS = ("[QUERY]", "[PASSAGE]")
 Ids = NDArray[np.int32]
 
@@ -100,7 +103,8 @@ def _load(kind: Any, base: str, **options: Any) -> Any:
     try:
         if from_onnx.is_exported(Path(base)):
             return from_onnx.load(kind, Path(base), num_labels=options.get("num_labels", 1))
-        return kind.from_pretrained(base, **options)
+        with _hub(base):
+            return kind.from_pretrained(base, **options)
     except CaprError:
         raise
     except Exception as error:  # each library raises its own classes
@@ -108,6 +112,31 @@ def _load(kind: Any, base: str, **options: Any) -> Any:
         cause = (str(error).splitlines() or [type(error).__name__])[0][:150]
         fix = "name the folder of a Hugging Face encoder (config.json, model.safetensors, tokenizer.json)"
         raise CaprError(f"{base} cannot be loaded ({cause}). Fix: {fix}.") from error
+
+
+@contextmanager
+def _hub(base: str) -> Iterator[None]:
+    """Let a base be looked up on the hub, or only among its copies on this machine if the hub cannot be reached.
+
+    One request finds that out. Without it, every file is requested six times, with growing pauses and messages.
+    """
+    from huggingface_hub import constants, get_session
+    from huggingface_hub.utils import logging
+
+    logging.set_verbosity_error()
+    if Path(base).is_dir() or constants.HF_HUB_OFFLINE:
+        yield
+        return
+    try:
+        get_session().head(constants.ENDPOINT, timeout=PROBE_SECONDS)
+        is_offline = False
+    except Exception:  # the classes depend on the version of huggingface_hub
+        is_offline = True
+    constants.HF_HUB_OFFLINE = is_offline
+    try:
+        yield
+    finally:
+        constants.HF_HUB_OFFLINE = False
 
 
 def _check_reached(base: str, error: BaseException) -> None:
@@ -143,7 +172,8 @@ def load_tokenizer(base: str) -> Tokenizer:
     from transformers import AutoTokenizer
 
     try:
-        backend: Tokenizer = AutoTokenizer.from_pretrained(base).backend_tokenizer
+        with _hub(base):
+            backend: Tokenizer = AutoTokenizer.from_pretrained(base).backend_tokenizer
     except (OSError, ValueError, AttributeError) as error:
         _check_reached(base, error)
         raise CaprError(f"{base} has no tokenizer. Fix: {fix}.") from error

@@ -16,8 +16,7 @@ from typing import Any, ClassVar
 import torch
 from torch import Tensor, nn
 
-from capr.documents import CaprError
-from capr.models.bases import KEPT, PieceTokenizer, load_classifier, load_tokenizer, weights_of
+from capr.models.bases import BUILT_IN, KEPT, PieceTokenizer, load_classifier, load_tokenizer, weights_of
 from capr.models.export import Exported, export, piece_example
 from capr.models.family import Schedule, option
 from capr.models.layers import cut_inside
@@ -25,6 +24,7 @@ from capr.models.losses import distillation, listwise
 from capr.models.memory import Inputs
 from capr.models.pairwise import PairBatch, PairObjective, Texts, score_parts
 from capr.models.ranking import Ranking
+from capr.runtime.manifest import lacking
 from capr.supervise.pairs import Draw, TrainingPairs
 
 
@@ -65,7 +65,10 @@ class Cross(Ranking):
     kind: ClassVar[str] = "cross-encoder"
     schedule: ClassVar[Schedule] = Schedule(epochs=3, batch=16, learning_rate=4e-5)
 
-    base: str = option(help="A Hugging Face encoder to start from: a folder, or a name with owner.", metavar="MODEL")
+    base: str = option(
+        help="A folder or name of the Hub, or encoder, ranker or reader.",
+        metavar="MODEL",
+    )
     layers: int = option(0, "Layers of the base to keep; 0 for all.", least=0)
     negatives: int = option(15, "Hard negatives per query: passages that look like an answer.", least=0)
     pieces: int = option(288, "Maximum number of word pieces of query and passage.", least=8)
@@ -75,7 +78,7 @@ class Cross(Ranking):
     label_weight: float = option(0.3, "The weight of the labels in the loss. The weight of the teachers is 1.")
 
     def objective(self, pairs: TrainingPairs, device: str, limit: int = 0) -> CrossObjective:
-        base = weights_of(self.base, "encoder", "ranker")
+        base = weights_of(self.base, *BUILT_IN)
         classifier = load_classifier(base)
         if self.layers:
             cut_inside(classifier, self.layers)
@@ -166,8 +169,7 @@ def load_teacher(folder: str, device: str, limit: int = 0) -> CrossObjective:
     if not weights.is_dir():
         weights = Path(folder)
     if not (weights / "config.json").is_file() or not (Path(folder) / "manifest.json").is_file():
-        fix = "name the folder of a ranker trained by capr train cross"
-        raise CaprError(f"{folder} is not a teacher: it has no {KEPT}. Fix: {fix}.")
+        raise lacking(Path(folder), "teacher", KEPT, "name the folder of a ranker trained by capr train cross")
     classifier = load_classifier(str(weights))
     tokenizer = PieceTokenizer(load_tokenizer(str(weights)), classifier, device)
     pieces = json.loads((Path(folder) / "manifest.json").read_text("utf-8"))["pieces"]

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor, nn
 
 from capr.documents import CaprError
-from capr.models.bases import weights_of
+from capr.models.bases import BUILT_IN, weights_of
 from capr.models.bi import Bi, BiEncoder, BiObjective, in_batch_loss
 from capr.models.cross import load_teacher
 from capr.models.export import Exported, export
@@ -120,7 +120,7 @@ class Late(Bi):
             similarity=self.similarity,
             temperature=self.temperature,
         )
-        path = Path(weights_of(self.base, "encoder", "ranker")) / PROJECTION
+        path = Path(weights_of(self.base, *BUILT_IN)) / PROJECTION
         if path.is_file():
             model.projection.load_state_dict(torch.load(path, map_location="cpu", weights_only=True))
         teacher = load_teacher(self.teacher, device, limit) if self.teacher else None

@@ -23,7 +23,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from capr.models.bases import weights_of
+from capr.models.bases import BUILT_IN, weights_of
 from capr.models.export import export
 from capr.models.family import Schedule, option
 from capr.models.long_context import LongEncoder
@@ -154,7 +154,7 @@ class Poly(TwoSidedFamily):
             encoder, self.shared, self.project, self.scaled, self.codes, self.similarity, self.temperature
         )
         self.load_query_encoder(model)
-        path = Path(weights_of(self.base, "encoder", "ranker")) / ATTENTION_WEIGHTS
+        path = Path(weights_of(self.base, *BUILT_IN)) / ATTENTION_WEIGHTS
         if path.is_file():
             weights = torch.load(path, map_location="cpu", weights_only=True)
             shapes = {name: weight.shape for name, weight in model.state_dict().items()}

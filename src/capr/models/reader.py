@@ -21,7 +21,7 @@ import torch
 from torch import Tensor, nn
 
 from capr.documents import CaprError, Span
-from capr.models.bases import KEPT, PieceTokenizer, load_answerer, load_tokenizer, weights_of
+from capr.models.bases import BUILT_IN, KEPT, PieceTokenizer, load_answerer, load_tokenizer, weights_of
 from capr.models.export import export, piece_example
 from capr.models.family import Family, Offered, Schedule, option
 from capr.models.layers import cut_inside
@@ -107,7 +107,10 @@ class ReaderFamily(Family):
         "batch": {"help": "Questions per step, each with a paragraph.", "least": 1},
     }
 
-    base: str = option(help="A Hugging Face encoder to start from: a folder, or a name.", metavar="MODEL")
+    base: str = option(
+        help="A folder or name of the Hub, or encoder, ranker or reader.",
+        metavar="MODEL",
+    )
     layers: int = option(0, "Layers of the base to keep; 0 for all.", least=0)
     teacher: str = option("", "A reader that teaches its scores.", metavar="FOLDER")
     label_weight: float = option(0.5, "The weight of the gold answers. The weight of the teacher is 1.", least=0)
@@ -147,7 +150,7 @@ class ReaderFamily(Family):
         Raises:
             CaprError: the base or the teacher cannot be used.
         """
-        base = weights_of(self.base, "reader")
+        base = weights_of(self.base, *BUILT_IN)
         answerer = load_answerer(base, 3 if self.negative_paragraphs else 2)
         if self.layers:
             cut_inside(answerer, self.layers)
@@ -381,6 +384,8 @@ def load_teacher(folder: str, tokenizer: PieceTokenizer) -> SpanReader:
     manifest = (Path(folder) if weights.name == KEPT else weights) / "manifest.json"
     if not manifest.is_file() or json.loads(manifest.read_text("utf-8")).get("kind") != "reader":
         fix = "name the folder of a reader trained by capr train reader"
+        if not local:
+            raise CaprError(f"there is no folder {folder}. Fix: {fix}.")
         raise CaprError(f"{folder} is not a teacher: it is not a reader. Fix: {fix}.")
     answerer = load_answerer(str(weights))
     if not PieceTokenizer(load_tokenizer(str(weights)), answerer, tokenizer.device).reads_as(tokenizer):

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from capr.documents import CaprError
-from capr.models.bases import MARKERS, PieceTokenizer, add_markers, load_encoder, load_tokenizer, weights_of
+from capr.models.bases import BUILT_IN, MARKERS, PieceTokenizer, add_markers, load_encoder, load_tokenizer, weights_of
 from capr.models.export import Exported, piece_example
 from capr.models.family import option
 from capr.models.layers import cut
@@ -43,7 +43,10 @@ class TwoSidedFamily(Ranking):
         long_context: whether the network reads passages with the text around them. This needs a Longformer.
     """
 
-    base: str = option(help="A Hugging Face encoder to start from: a folder, or a name with owner.", metavar="MODEL")
+    base: str = option(
+        help="A folder or name of the Hub, or encoder, ranker or reader.",
+        metavar="MODEL",
+    )
     pieces: int = option(256, "Maximum number of word pieces of a passage.", least=8)
     layers: int = option(0, "Layers of the base to keep; 0 for all.", least=0)
     shared: bool = option(True, "One encoder for queries and passages, or two.", name="--shared/--separate")
@@ -73,7 +76,7 @@ class TwoSidedFamily(Ranking):
         Raises:
             CaprError: the base cannot be used.
         """
-        base = weights_of(self.base, "encoder", "ranker")
+        base = weights_of(self.base, *BUILT_IN)
         tokenizer = load_tokenizer(base)
         encoder = load_encoder(base)
         if self.layers:
@@ -90,7 +93,7 @@ class TwoSidedFamily(Ranking):
 
     def load_query_encoder(self, model: Any) -> None:
         """Load the separate query encoder of the base, if the base has one."""
-        own = Path(weights_of(self.base, "encoder", "ranker")) / "query"
+        own = Path(weights_of(self.base, *BUILT_IN)) / "query"
         if not self.shared and own.is_dir():
             inner(model.query_encoder).load_state_dict(load_encoder(str(own)).state_dict(), strict=False)
 
