@@ -247,6 +247,13 @@ def test_bad_options_are_reported(run, options, message):
     assert "Fix: " in str(caught.value)
 
 
+def test_plain_text_has_no_questions(run, tmp_path):
+    (tmp_path / "a.txt").write_text("Lisinopril 20 mg daily.")
+    (tmp_path / "b.txt").write_text("Chest pain.")
+    with pytest.raises(CaprError, match=r"has plain text without questions, .* Fix: make questions .* capr questions "):
+        run("--data", "a.txt", "--data", "b.txt")
+
+
 def test_data_without_questions_are_reported(run, tmp_path):
     write_squad([Report(Document("r", "text"), ())], tmp_path / "none.json")
     with pytest.raises(CaprError, match=r"no question to ask\. Fix: "):

@@ -141,6 +141,10 @@ def test_the_command_writes_squad(tmp_path):
     )
     assert max(len(report.questions) for report in written_reports) <= 10
     expected = output.read_bytes()
+    with pytest.raises(CaprError, match=r"questions\.json exists already\. Fix: name another file, or remove it first"):
+        run(folder, "-o", output)
+    assert output.read_bytes() == expected
+    output.unlink()
     run(folder, "-o", output, "--per-note", 10, "--seed", 3, "--unanswerable", 0.2)
     assert output.read_bytes() == expected
 
@@ -148,7 +152,7 @@ def test_the_command_writes_squad(tmp_path):
 def test_the_command_overwrites_no_other_file(tmp_path):
     note = tmp_path / "note.txt"
     note.write_text("Lisinopril 20 mg daily.")
-    with pytest.raises(CaprError, match="holds no questions"):
+    with pytest.raises(CaprError, match="exists already"):
         run(note, "-o", note)
     with pytest.raises(CaprError, match="there is no folder"):
         run(note, "-o", tmp_path / "no" / "q.json")

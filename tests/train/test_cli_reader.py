@@ -49,7 +49,7 @@ def test_reports_become_a_reader(run, bert, tmp_path):
         (["a.json=-1"], "'a.json=-1' is neither a file nor a file with a weight. Fix: "),
         (["a.json", "--device", "tpu"], "--device does not accept 'tpu'. Fix: "),
         (["a.json", "--layers", "9"], "9 layers of the base cannot be kept: it has 2. Fix: "),
-        (["a.json", "--teacher", "nowhere"], "nowhere is not a teacher: it is not a reader. Fix: "),
+        (["a.json", "--teacher", "nowhere"], "there is no folder nowhere. Fix: name the folder of a reader"),
         (["a.json", "--validation", "0"], "questions to train on and 0 to validate with, which is too few. Fix: "),
     ],
 )
@@ -59,6 +59,18 @@ def test_bad_settings_raise_an_error(run, bert, tmp_path, arguments, message):
     result = run("reader", *arguments, "--base", bert, "-o", tmp_path / "out", *rest)
     assert result.code == 2
     assert message in result.err
+
+
+def test_plain_text_has_no_questions(run, bert, tmp_path):
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "a.txt").write_text("Lisinopril 20 mg daily.")
+    (tmp_path / "notes" / "b.txt").write_text("Chest pain.")
+    result = run("reader", "notes", "--base", bert, "-o", tmp_path / "out", *TINY)
+    assert result.code == 2
+    fix = "make questions from it with capr questions notes -o questions.json, and name that file"
+    assert (
+        result.err == f"Error: notes has plain text without questions, and not SQuAD's or emrQA's JSON. Fix: {fix}.\n"
+    )
 
 
 def test_at_least_one_report_validates(run, bert, tmp_path):

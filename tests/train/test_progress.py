@@ -1,12 +1,14 @@
 """The progress of training on stderr."""
 
+import io
 import re
 import subprocess
 import sys
 
 import pytest
+from rich.console import Console
 
-from capr.cli import training_progress
+from capr.cli import inputs, training_progress
 from capr.cli.training_progress import Lines, show_progress
 from capr.train.loop import TrainingStatus
 
@@ -77,3 +79,17 @@ def test_a_command_reports_its_progress_to_a_pipe(bert, world, tmp_path):
     assert re.fullmatch(r"bi-encoder, step 1 of 10, loss \d+\.\d{3}", lines[0]), result.stderr
     assert re.fullmatch(r"bi-encoder, step 10 of 10, loss \d+\.\d{3}, \d+ s left", lines[-2])
     assert re.fullmatch(r"bi-encoder, step 10 of 10: validation R@1 [\d.]+, R@5 [\d.]+", lines[-1])
+
+
+def test_a_bar_has_no_speed_before_the_first_item_is_done(monkeypatch):
+    output = io.StringIO()
+    console = Console(file=output, force_terminal=True, width=100)
+    monkeypatch.setattr(inputs, "terminal", lambda stderr: console)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    with inputs.progress("draws") as report:
+        report(0, 40)
+    assert "0 of 40 draws " in output.getvalue()
+    assert "/s" not in output.getvalue()
+    with inputs.progress("draws") as report:
+        report(20, 40)
+    assert "20 of 40 draws (" in output.getvalue()

@@ -130,6 +130,7 @@ def _read_reports(data: list[str], part: str, limit: int) -> tuple[list[Report],
     all_reports = sample_reports() if SAMPLES in data else []
     files = [name for name in data if name != SAMPLES]
     if files:
+        inputs.check_questions(files)
         source = inputs.Documents(files, "squad", None, False, False)
         all_reports += reports(source.documents())
     train, test = split(all_reports)

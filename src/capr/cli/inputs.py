@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,10 +19,12 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemaining
 from rich.text import Text
 
 from capr.documents import CaprError, Document, DocumentStream, Notice, Problem, Span, read
+from capr.documents.files import Sidecars, files
 from capr.documents.formats import BY_NAME
 from capr.index.engines import checked_location
 from capr.search.fusion import Fusion as Fusion
 
+BINARY = b"\x1f\x8b"  # how gzip files begin
 Item = TypeVar("Item")
 Files = Annotated[list[str], typer.Argument(metavar="FILE...", help="Files, folders, or - for standard input.")]
 Format = Annotated[
@@ -211,6 +214,30 @@ def with_progress_bar(items: Iterable[Item], total: int, noun: str) -> Iterator[
             progress.advance(task)
 
 
+def check_questions(names: Sequence[str]) -> None:
+    """Check that files are not plain text, which has no questions.
+
+    Raises:
+        CaprError: a path has plain text alone, and no JSON.
+    """
+    for name in names:
+        paths = [file.path for file in files(name, Sidecars()) if not isinstance(file, Problem) and file.path]
+        if paths and all(map(_is_plain_text, paths)):
+            fact = f"{name} has plain text without questions, and not SQuAD's or emrQA's JSON"
+            command = f"capr questions {shlex.quote(name)} -o questions.json"
+            fix = f"make questions from it with {command}, and name that file"
+            raise CaprError(f"{fact}. Fix: {fix}.")
+
+
+def _is_plain_text(path: Path) -> bool:
+    """Return whether a file begins as text, but not as JSON."""
+    with path.open("rb") as file:
+        head = file.read(1000)
+    text = head.decode("utf-8-sig", "ignore").lstrip()
+    is_binary = b"\0" in head or head.startswith(BINARY)
+    return bool(text) and not is_binary and text[0] not in "{["
+
+
 @contextmanager
 def progress(noun: str) -> Iterator[Callable[[int, int], None]]:
     """Show a bar with the speed and the time left on a terminal.
@@ -219,7 +246,7 @@ def progress(noun: str) -> Iterator[Callable[[int, int], None]]:
     """
     columns = (
         BarColumn(),
-        TextColumn(f"{{task.completed:,}} of {{task.total:,}} {noun} ({{task.fields[rate]}}/s) "),
+        TextColumn(f"{{task.completed:,}} of {{task.total:,}} {noun}{{task.fields[rate]}} "),
         TimeRemainingColumn(),
     )
     start = time.monotonic()
@@ -231,7 +258,7 @@ def progress(noun: str) -> Iterator[Callable[[int, int], None]]:
             nonlocal task
             if task is None:
                 task = bar.add_task("", total=total, rate="")
-            rate = f"{done / max(time.monotonic() - start, 0.1):,.0f}"
+            rate = f" ({done / max(time.monotonic() - start, 0.1):,.0f}/s)" if done else ""
             bar.update(task, completed=done, total=total, rate=rate)
 
         yield report_progress

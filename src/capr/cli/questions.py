@@ -67,12 +67,10 @@ def command(
 
 
 def _check_output(output: Path) -> None:
-    """Raise CaprError unless the output is new or holds questions, so that no other file is overwritten."""
+    """Raise CaprError unless the output is new, so that no file is overwritten."""
     if not output.parent.is_dir():
         raise CaprError(f"there is no folder {output.parent}. Fix: create it, or name another file with --output.")
     if output.is_dir():
         raise CaprError(f"{output} is a folder. Fix: name a file with --output.")
     if output.exists():
-        with output.open(encoding="utf-8", errors="replace") as file:
-            if not file.read(40).startswith('{"version": "v2.0"'):
-                raise CaprError(f"{output} exists already and holds no questions. Fix: name another file.")
+        raise CaprError(f"{output} exists already. Fix: name another file, or remove it first.")

@@ -71,6 +71,7 @@ def read_source(argument: str) -> WeightedReports:
         except ValueError as error:
             fix = "write FILE=2 to draw each question twice in an epoch"
             raise CaprError(f"{argument!r} is neither a file nor a file with a weight. Fix: {fix}.") from error
+    inputs.check_questions([str(path)])
     source_reports = list(reports(inputs.Documents([str(path)], "squad", None, False, False).documents()))
     if not any(report.questions for report in source_reports):
         raise CaprError(f"{path} has no questions. Fix: name a file in SQuAD's or emrQA's format.")
