@@ -166,6 +166,7 @@ def test_filters_that_no_document_passes(folder, arguments):
         (("library", " ?"), "there is no question. Fix: "),
         (("library", "why " * 300), "characters, and only 1,000 are read. Fix: "),
         (("nowhere", "why?"), "there is no such file or folder. Fix: "),
+        (("nowhere", "why?", "--patient", "p03"), "nowhere: there is no such file or folder. Fix: check the path."),
         (("notes", "why?", "--patient", "p03"), "notes is not a library, and only a library can be filtered. Fix: "),
         (("library", "why?", "-k", "0"), "k is 0. Fix: "),
         (("library", "why?", "--threshold", "2"), "the threshold is 2.0. Fix: "),

@@ -210,7 +210,12 @@ def test_a_changed_document_needs_replace(tmp_path):
     ("arguments", "message"),
     [
         (("search", "nowhere", "pain"), "there is no library nowhere"),
-        (("search", ".", "pain"), "is not a library"),
+        (("search", ".", "pain"), "Fix: name a library, or make a new one: capr index NEW ."),
+        (
+            ("search", "demo/notes/metadata.csv", "x"),
+            "metadata.csv is not a library: it is a file. Fix: name a library",
+        ),
+        (("serve", "demo/notes/metadata.csv"), "make a new one: capr index NEW demo/notes/metadata.csv."),
         (("index", "demo", "demo/notes"), "demo has other files and is not a library"),
         (("search", "library"), "there is no query"),
         (("search", "library", "pain", "--entity", "x"), "a query cannot be combined with"),

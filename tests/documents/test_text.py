@@ -215,6 +215,8 @@ def test_many_such_dates_give_one_notice_for_their_file(read):
     documents, problems, (notice,) = read("notes.csv", f"id,date,text\n{rows}")
     assert (len(documents), problems) == (30, [])
     assert (notice.line, notice.fact) == (2, "capr does not understand the date '01.03.2024' and 29 others in the file")
+    _, _, (notice,) = read("two.csv", "id,date,text\n1,1.3.24,text\n2,2.3.24,text\n")
+    assert notice.fact == "capr does not understand the date '1.3.24' and 1 other in the file"
     _, _, (notice,) = read("notes.jsonl", '{"text": "a"}\n{"text": "b", "date": "1 May"}\n')
     assert (notice.line, notice.fact) == (2, "capr does not understand the date '1 May'")
 

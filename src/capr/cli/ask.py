@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -15,6 +16,7 @@ from capr.annotate import Vocabulary
 from capr.cli import inputs
 from capr.cli.results import place, show
 from capr.documents import CaprError, Span
+from capr.documents.files import missing_path
 from capr.index.engines import checked_location, is_library
 from capr.runtime.generative import GenerativeReader
 from capr.runtime.reader import AnswerReader
@@ -88,6 +90,8 @@ def command(
         if not unfiltered:
             raise typer.Exit(1)
         return
+    if conditions and source != "-" and not Path(source).exists():
+        raise missing_path(source)
     if conditions:
         fix = "put it into one (capr index), or name a document with --document"
         raise CaprError(f"{source} is not a library, and only a library can be filtered. Fix: {fix}.")

@@ -86,10 +86,10 @@ def command(
             f"No encoder: passages are {search_method}. Fix: {opened.models.command(stats.discourse is not None)}."
         )
     elif missing:
-        source.console.print(f"{missing:,} passages have no vector yet. Fix: capr encode {library}.")
+        fact = f"There is no vector for {inputs.quantity(missing, 'passage')} yet"
+        source.console.print(f"{fact}. Fix: capr encode {library}.")
     if stats.discourse is not None and stats.passages_with_sentences < stats.passages:
         missing = stats.passages - stats.passages_with_sentences
-        source.console.print(
-            f"The sentences of {missing:,} passages have no vectors yet. Fix: {opened.models.discourse_command()}."
-        )
+        sentences = f"The sentences of {inputs.quantity(missing, 'passage')}"
+        source.console.print(f"{sentences} have no vectors yet. Fix: {opened.models.discourse_command()}.")
     source.finish()

@@ -21,6 +21,7 @@ from rich.text import Text
 from capr.documents import CaprError, Document, DocumentStream, Notice, Problem, Span, read
 from capr.documents.files import Sidecars, files
 from capr.documents.formats import BY_NAME
+from capr.documents.quantity import quantity as quantity
 from capr.index.engines import checked_location
 from capr.search.fusion import Fusion as Fusion
 
@@ -168,9 +169,9 @@ class Documents:
         """Summarise the problems, and exit with code 1 if there were any."""
         errors = self._problems
         if self._notices > SHOWN_NOTICES:
-            self.console.print(f"... and {self._notices - SHOWN_NOTICES:,} more notices; no data was lost.")
+            self.console.print(f"... and {quantity(self._notices - SHOWN_NOTICES, 'more notice')}; no data was lost.")
         if errors > SHOWN_PROBLEMS:
-            self.console.print(f"... and {errors - SHOWN_PROBLEMS:,} more problems.")
+            self.console.print(f"... and {quantity(errors - SHOWN_PROBLEMS, 'more problem')}.")
         if errors:
             rest = f" and {self._verb} the rest" if self.reading.documents else ""
             self.console.print(f"{quantity(errors, 'problem')}: capr skipped the input named above{rest}.")
@@ -293,11 +294,6 @@ def origin(metadata: Mapping[str, Any], title: str) -> str:
     """Format the patient, date, type and title of a document, without missing values."""
     values = [metadata.get(name) for name in ("patient", "date", "type")]
     return ", ".join(str(value) for value in (*values, title) if value)
-
-
-def quantity(count: int, noun: str) -> str:
-    """Format a number with a noun: `1 document`, `2 documents`."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def check_installed(task: str, package: str) -> None:

@@ -9,7 +9,7 @@ import typer
 
 from capr.cli import inputs
 from capr.documents import CaprError
-from capr.index.engines import FOLDER, scheme_of
+from capr.index.engines import FOLDER, not_a_library, scheme_of
 
 
 def command(
@@ -100,7 +100,7 @@ def command(
         raise CaprError(f"serving needs {error.name}, which is not installed. Fix: {fix}.") from error
     is_folder = scheme_of(library) == FOLDER
     if is_folder and not Path(library).is_dir():
-        raise CaprError(f"there is no library {library}. Fix: create it with capr index {library} FILE...")
+        raise not_a_library(Path(library))
     settings = Settings(
         library=_absolute(library) if is_folder else library,
         host=host,

@@ -6,6 +6,7 @@ import re
 from datetime import date, datetime
 
 from capr.documents.problem import Notice
+from capr.documents.quantity import quantity
 
 HL7_TIME = re.compile(r"(\d{4})(\d\d)(\d\d)(?:(\d\d)(\d\d)(\d\d)?)?(?:\.\d+)?([+-]\d{4})?$")
 PLAIN_TIME = re.compile(r"(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d(?::\d\d)?)(?:\.0+)?$")
@@ -72,6 +73,6 @@ class OtherDates:
         """Return the notice with the first of these dates and their number; None if there is none."""
         if not self._count:
             return None
-        others = f" and {self._count - 1:,} others in the file" if self._count > 1 else ""
+        others = f" and {quantity(self._count - 1, 'other')} in the file" if self._count > 1 else ""
         fact = f"capr does not understand the date {self._first!r}{others}"
         return Notice(fact, "write dates as 2024-03-18, so that filters find them", line=self._line)

@@ -52,7 +52,12 @@ def files(path: str | os.PathLike[str], sidecars: Sidecars) -> Iterator[File | P
     elif path.exists():
         yield _file(path, path.name, path.name, sidecars)
     else:
-        raise CaprError(f"{path}: there is no such file or folder. Fix: check the path.")
+        raise missing_path(path)
+
+
+def missing_path(path: str | os.PathLike[str]) -> CaprError:
+    """Return the error about a path at which nothing exists."""
+    return CaprError(f"{os.fspath(path)}: there is no such file or folder. Fix: check the path.")
 
 
 def _below(folder: Path, top: Path, sidecars: Sidecars, ancestors: frozenset[Path]) -> Iterator[File | Problem]:

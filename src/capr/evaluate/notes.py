@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from capr.annotate.mentions import Annotator, annotator
 from capr.documents import CaprError, Document
+from capr.documents.quantity import quantity
 from capr.evaluate.protocol import CandidateProtocol, ReadDocuments
 from capr.evaluate.task import CANDIDATES, Task, TaskQuery
 from capr.models.family import option
@@ -76,7 +77,8 @@ def load(
             labels[id] = passage_labels
     if len(passages) < 2:
         fix = "name more notes with headings, use --part all, or name the column of the text with --column"
-        raise CaprError(f"the notes have {len(passages)} passages with a query, and the test needs 2. Fix: {fix}.")
+        fact = f"the notes have {quantity(len(passages), 'passage')} with a query, and the test needs 2"
+        raise CaprError(f"{fact}. Fix: {fix}.")
     ids = sorted(passages)
     queries = []
     for id in ids:

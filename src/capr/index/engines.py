@@ -35,6 +35,18 @@ def is_library(location: str | os.PathLike[str]) -> bool:
     return scheme in ENGINES and (scheme != FOLDER or (Path(_address(location)) / FILE).is_file())
 
 
+def not_a_library(folder: Path) -> CaprError:
+    """Return the error about a folder without a library, with the fix for what is there."""
+    from capr.index.embedded.database import FILE, has_other_files
+
+    if not folder.exists():
+        return CaprError(f"there is no library {folder}. Fix: create it with capr index {folder} FILE...")
+    fact = f"it has no {FILE}" if folder.is_dir() else "it is a file"
+    empty = folder.is_dir() and not has_other_files(folder)
+    fix = f"capr index {folder} FILE..." if empty else f"name a library, or make a new one: capr index NEW {folder}"
+    return CaprError(f"{folder} is not a library: {fact}. Fix: {fix}.")
+
+
 def open_index(location: str | os.PathLike[str], create: bool = False) -> Index:
     """Open the index at a location: the path of a folder, or `scheme://...` for the engine of that scheme.
 

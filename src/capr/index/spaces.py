@@ -19,7 +19,7 @@ class Space:
     Attributes:
         name: the name of the space in the index; lower-case letters, digits and underscores.
         model: the name of its model in options and in folders of built-in weights.
-        missing: the message about passages without vectors, with `{}` for their number and for the library.
+        missing: the message about passages without vectors, with `{}` for them (`2 passages`) and for the library.
         aggregation: the function that combines the scores of a passage's parts: `mean` or `maxsim`. Empty if a passage
             has one vector and no parts.
     """
@@ -42,11 +42,7 @@ class Space:
         return self.aggregation == "maxsim"
 
 
-PASSAGES = Space("passages", "encoder", "{} passages have no vector yet. Fix: capr encode {}.")
-SENTENCES = Space(
-    "sentences", "discourse", "the sentences of {} passages have no vectors yet. Fix: capr encode {}.", "mean"
-)
-PIECES = Space(
-    "pieces", "encoder", "the word pieces of {} passages have no vectors yet. Fix: capr encode {}.", "maxsim"
-)
+PASSAGES = Space("passages", "encoder", "there is no vector for {} yet. Fix: capr encode {}.")
+SENTENCES = Space("sentences", "discourse", "the sentences of {} have no vectors yet. Fix: capr encode {}.", "mean")
+PIECES = Space("pieces", "encoder", "the word pieces of {} have no vectors yet. Fix: capr encode {}.", "maxsim")
 SPACES = {space.name: space for space in (PASSAGES, SENTENCES, PIECES)}

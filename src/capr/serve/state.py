@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from capr.documents import BusyError, CaprError
-from capr.index.engines import is_library
+from capr.index.engines import is_library, not_a_library
 from capr.serve.durable import sync_folder
 
 log = logging.getLogger("capr")
@@ -111,7 +111,7 @@ def open_state(
     home = None if _is_remote(library) else Path(library).resolve()
     old_files = _old_files(home, trail) if home is not None else []
     if home is not None and not (folder.is_dir() or old_files or is_library(home)):
-        raise CaprError(f"there is no library {library}. Fix: create it with capr index {library} FILE...")
+        raise not_a_library(Path(library))
     if folder == home:
         fact = f"the folder of the library, {folder}, cannot be the folder of its state as well"
         raise CaprError(f"{fact}. Fix: name another folder with --state, or omit --state for {folder}{SUFFIX}.")

@@ -227,7 +227,7 @@ class Spaces:
     def test_a_space_needs_a_line_in_the_registry_and_nothing_else(
         self, index: Index, monkeypatch: pytest.MonkeyPatch, aggregation: Literal["", "mean"]
     ) -> None:
-        titles = Space("titles", "titler", "{} titles have no vectors yet. Fix: capr encode {}.", aggregation)
+        titles = Space("titles", "titler", "the titles of {} have no vectors yet. Fix: capr encode {}.", aggregation)
         monkeypatch.setitem(SPACES, titles.name, titles)
 
         def vector(*values: float) -> Vector | SpanVectors:

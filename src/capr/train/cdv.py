@@ -17,6 +17,7 @@ import torch
 from torch import nn
 
 from capr.documents import CaprError
+from capr.documents.quantity import quantity
 from capr.models.cdv import Cdv, CdvForExport
 from capr.models.cdv_family import Recipe
 from capr.models.export import Exported, export_whole
@@ -166,7 +167,7 @@ def split(
     """
     train_split, held_split = discourses.split(recipe.validation, schedule.seed)
     if len(train_split.documents) < FEWEST or not held_split.documents:
-        raise too_few(f"{len(train_split.documents)} documents", f"{len(held_split.documents)}")
+        raise too_few(quantity(len(train_split.documents), "document"), f"{len(held_split.documents)}")
     return train_split, held_split
 
 

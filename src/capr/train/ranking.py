@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from capr.documents.quantity import quantity
 from capr.models.family import Schedule
 from capr.models.ranking import CandidateList, Ranking, RankingObjective, validation_scores
 from capr.supervise.pairs import Draw, TrainingPairs
@@ -82,7 +83,7 @@ def split(pairs: TrainingPairs, family: Ranking, schedule: Schedule) -> tuple[Tr
     """
     train_pairs, held_pairs = pairs.split(family.validation, schedule.seed)
     if len(train_pairs.passages) < FEWEST or not held_pairs.draws:
-        raise too_few(f"{len(train_pairs.passages)} passages", f"{len(held_pairs.draws)} queries")
+        raise too_few(quantity(len(train_pairs.passages), "passage"), f"{len(held_pairs.draws)} queries")
     return train_pairs, held_pairs
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from capr.documents.quantity import quantity
 from capr.measures.answers import calibration_error, exact_match, f1
 from capr.models.family import Schedule
 from capr.models.reader import ReaderBatch, ReaderFamily, ReaderObjective
@@ -78,7 +79,7 @@ def train(
     ]
     if counts[0] < FEWEST or not any(question.answers for question in validation_questions):
         fix = "name more reports with questions and answers, or a larger --validation"
-        raise too_few(f"{counts[0]} questions", f"{counts[1]}", fix)
+        raise too_few(quantity(counts[0], "question"), f"{counts[1]}", fix)
     torch.manual_seed(schedule.seed)
     objective = family.objective(schedule.device, schedule.limit)
     task = ReadingTask(objective, train_sources, cut, validation_questions, schedule)

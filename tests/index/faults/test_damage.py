@@ -165,7 +165,7 @@ def test_verify_drops_sentences_with_a_flipped_bit_and_encode_makes_them_again(w
             library.scores("cough", library.index.store.keys([3])[3].document)
         check = library.verify(repair=True)
         assert (check.problems, check.repaired) == ([], ["vectors of sentences"])
-        assert [notice for notice in check.notices if "1 passages have no vectors of sentences yet" in notice]
+        assert [notice for notice in check.notices if "there are no vectors of sentences for 1 passage yet;" in notice]
         assert library.encode(discourse=worker.FakeDiscourse()) >= 1
     assert faults_of(worker, copy, expected) == []
 

@@ -158,7 +158,7 @@ def test_verify_drops_a_damaged_code_and_encode_makes_it_again(library, path, sh
     assert (check.problems, check.repaired) == ([], ["vectors of pieces"])
     assert len(codes_of(library)) == 2
     notices = library.search("wheeze").notices
-    assert [notice for notice in notices if "the word pieces of 1 passages have no vectors yet. Fix: " in notice]
+    assert [notice for notice in notices if "the word pieces of 1 passage have no vectors yet. Fix: " in notice]
     source = library.index.store.source
     before = [source(space) for space in library.index.store.searched_spaces()]
     assert library.encode() == 1

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
+from capr.cli import inputs
 from capr.cli.sources.documents import FromDocuments, format_scores
 from capr.documents import read
 from capr.segment import sentences
@@ -69,7 +70,8 @@ class DiscourseSource(FromDocuments):
         data = TrainingDiscourses.read(self.documents(), labeller)
         check(data)
         count = sum(len(document.sentences) for document in data.documents)
-        self.save(data, f"{len(data.documents):,} documents, {count:,} sentences", labeller)
+        size = f"{inputs.quantity(len(data.documents), 'document')}, {inputs.quantity(count, 'sentence')}"
+        self.save(data, size, labeller)
         return data
 
     def train(

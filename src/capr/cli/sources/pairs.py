@@ -44,7 +44,7 @@ class PairSource(FromDocuments):
                 pool, vocabulary, schedule.seed, progress=progress, context=family.with_context
             )
         split(data, family, schedule)  # raises an error if the data are too few
-        self.save(data, f"{len(data.passages):,} passages, {len(data.draws):,} queries", labeller)
+        self.save(data, f"{inputs.quantity(len(data.passages), 'passage')}, {len(data.draws):,} queries", labeller)
         return data
 
     def train(self, data: TrainingPairs, family: Ranking, schedule: Schedule, progress: Progress) -> dict[str, float]:

@@ -16,6 +16,7 @@ from typing import Any
 from capr.annotate.concept import Concept
 from capr.documents import BusyError, CaprError, UnavailableError
 from capr.index.embedded.space_names import derived
+from capr.index.engines import not_a_library
 
 FORMAT = 1
 FILE = "library.db"
@@ -52,6 +53,16 @@ class ThreadState:
             self.connection = None
 
 
+def has_other_files(folder: Path) -> bool:
+    """Return whether a folder has files that no library has; hidden files do not count."""
+    try:
+        names = [path.name for path in folder.iterdir()]
+    except OSError as error:
+        fix = "check the permissions of the folder, or name another one"
+        raise CaprError(f"{folder} cannot be read ({error.strerror}). Fix: {fix}.") from error
+    return any(name not in OWN_NAMES and not name.startswith((FILE, ".")) for name in names)
+
+
 class Database:
     """A connection for each thread. Readers see the state of the last commit."""
 
@@ -67,10 +78,12 @@ class Database:
             fix = "check the permissions of the folder and of the files in it"
             raise CaprError(f"{self.file} cannot be opened ({error.strerror}). Fix: {fix}.") from error
         if create and not exists:
-            self._check_folder()
+            if has_other_files(folder):
+                fact = f"{folder} has other files and is not a library"
+                raise CaprError(f"{fact}. Fix: name a new or an empty folder.")
             self._create()
         if not self.file.is_file():
-            raise CaprError(f"{folder} is not a library: it has no {FILE}. Fix: capr index {folder} FILE...")
+            raise not_a_library(folder)
         with self.errors():
             version = self.meta("format")
         if version != str(FORMAT):
@@ -79,17 +92,6 @@ class Database:
                 f"version that made it, run capr export {folder} -o documents.jsonl; then, with this version, "
                 "capr index NEW documents.jsonl."
             )
-
-    def _check_folder(self) -> None:
-        """Raise `CaprError` if the folder has files of another kind; hidden files do not count."""
-        try:
-            names = [path.name for path in self.folder.iterdir()]
-        except OSError as error:
-            fix = "check the permissions of the folder, or name another one"
-            raise CaprError(f"{self.folder} cannot be read ({error.strerror}). Fix: {fix}.") from error
-        if any(name not in OWN_NAMES and not name.startswith((FILE, ".")) for name in names):
-            fact = f"{self.folder} has other files and is not a library"
-            raise CaprError(f"{fact}. Fix: name a new or an empty folder.")
 
     def _create(self) -> None:
         """Create the file under another name, then rename it, so that no process opens a partial file."""

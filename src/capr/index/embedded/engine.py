@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from capr.documents import CaprError, Document
+from capr.documents.quantity import quantity
 from capr.index.embedded import queries, verify, views
 from capr.index.embedded.derived import DamagedError, Match
 from capr.index.embedded.lock import writer_lock
@@ -16,6 +17,7 @@ from capr.index.embedded.space_names import WORDS, derived
 from capr.index.embedded.store import Store
 from capr.index.embedded.views import View, Views
 from capr.index.embedded.writer import EmbeddedWriter
+from capr.index.engines import not_a_library
 from capr.index.filters import ENTITY, Filters
 from capr.index.protocol import EVERYTHING, Index, Progress
 from capr.index.records import (
@@ -57,7 +59,7 @@ class EmbeddedIndex:
             except OSError as error:
                 raise CaprError(f"{folder} cannot be created ({error.strerror}). Fix: name another folder.") from error
         if not folder.is_dir():
-            raise CaprError(f"there is no library {folder}. Fix: create it with capr index {folder} FILE...")
+            raise not_a_library(folder)
         self.folder = folder
         self.store = Store(folder, create)
         self.views = Views(self.store, self._catch_up)
@@ -273,7 +275,7 @@ class EmbeddedIndex:
                 allowed, passing = view.postings.allowed(self.store, filters)
                 without = passing - (vectors.among(allowed) if filters else len(vectors)) if vectors else 0
         if without > 0:
-            notices.append(space.missing.format(f"{without:,}", self.folder))
+            notices.append(space.missing.format(quantity(without, "passage"), self.folder))
         return notices
 
     def encoder(self, space: Space = PASSAGES) -> EncoderIdentity | None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from capr.documents import CaprError, Document, Span
+from capr.documents.quantity import quantity
 from capr.index.embedded.derived import DamagedError
 from capr.index.embedded.lock import writer_lock
 from capr.index.embedded.sentences import unpack, without_sum
@@ -114,7 +115,7 @@ def _documents(
             check.wrong(f"the values that {kind}s are filtered by differ from the {kind}s", RESTORE)
     (saved,) = store.database.execute("SELECT COUNT(*) FROM passage").fetchone()
     if saved != len(spans):
-        check.wrong(f"{saved - len(spans):,} passages belong to no document", RESTORE)
+        check.wrong(f"{quantity(saved - len(spans), 'passage')} without a document", RESTORE)
     return spans
 
 
@@ -164,10 +165,11 @@ def _vectors(
             check.wrong(f"{fault} (passage {number})", ENCODE)
         codes[number] = None if fault else code if space.is_packed else store.index_code(space, code, dimensions)
     if dimensions and len(codes) < len(spans):
-        lack = f"passages have no vectors of {space.name}" if space.aggregation else "passages have no vector"
-        check.notices.append(f"{len(spans) - len(codes):,} {lack} yet; capr encode adds them")
+        kind = f"there are no vectors of {space.name}" if space.aggregation else "there is no vector"
+        passages = quantity(len(spans) - len(codes), "passage")
+        check.notices.append(f"{kind} for {passages} yet; capr encode adds them")
     if unknown := store.unknown(space):
-        fact = f"the model of the vectors of {space.name} ({unknown:,} passages) is not known"
+        fact = f"the model of the vectors of {space.name} ({quantity(unknown, 'passage')}) is not known"
         check.wrong(fact, f"run capr encode {index.folder} --{space.model} FOLDER, which makes new ones")
     return codes
 
@@ -209,7 +211,7 @@ def _words(view: View, check: Verification, numbers: set[int]) -> list[str]:
         return [WORDS]
     if indexed.keys() != numbers or max(indexed.values(), default=1) > 1:
         missing, extra = len(numbers - indexed.keys()), len(indexed.keys() - numbers)
-        check.wrong(f"the word index lacks {missing:,} passages and has {extra:,} too many", REPAIR)
+        check.wrong(f"the word index lacks {quantity(missing, 'passage')} and has {extra:,} too many", REPAIR)
         return [WORDS]
     return [WORDS] if damaged else []
 
