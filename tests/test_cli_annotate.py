@@ -154,6 +154,7 @@ def test_suggest_without_a_completion(run):
     result = run("suggest", "qqqqq")
     assert result.returncode == 1
     assert result.stdout == "No name begins with 'qqqqq'.\n"
+    assert "there is no prefix to complete. Fix: " in run("suggest", " ").stderr
     assert run("suggest", "qqqqq", "--json").stdout == ""
 
 

@@ -283,6 +283,8 @@ def test_token_commands(folder, tmp_path, run, state):
     assert "ward 3" in run("token", "list", folder).out
     assert f"Revoked token {record.id} (" in run("token", "revoke", folder, record.id).out
     assert TokenStore(state.tokens).find(token) is None
+    for name in (record.id, "ward 3"):
+        assert run("token", "revoke", folder, name).out == f"Token {record.id} (ward 3) was already revoked\n"
     assert "capr token list" in run("token", "revoke", folder, "nobody", code=2).err
     assert "no role" in run("token", "create", folder, "--name", "x", "--role", "king", code=2).err
     assert "there is no library" in run("serve", tmp_path / "none", code=2).err
@@ -303,8 +305,20 @@ def test_a_new_token_tells_how_many_documents_it_sees(folder, run, state):
     assert "Notice: the token sees no document" in output.err
     assert "sees" not in run("token", "create", folder, "--name", "x").err
     count = len(TokenStore(state.tokens).all())
+    error = run("token", "create", folder, "--name", "x", "--filter", "patent=A", code=2).err
+    assert "no document has the field 'patent'. Did you mean patient? Fix: write patient" in error
     assert "is not a date" in run("token", "create", folder, "--name", "x", "--filter", "date=03/24", code=2).err
     assert len(TokenStore(state.tokens).all()) == count
+
+
+def test_on_a_terminal_a_label_precedes_the_token(folder, run, monkeypatch):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    output = run("token", "create", folder, "--name", "x")
+    assert output.err.startswith("Token (shown only now): ")
+    assert re.fullmatch(r"capr_\S+\n", output.out)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: False)
+    assert "Token" not in run("token", "create", folder, "--name", "x").err
 
 
 def test_a_stored_restriction_to_an_impossible_period_locks_nobody_out(state, tokens):

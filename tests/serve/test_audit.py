@@ -292,6 +292,22 @@ def test_the_audit_command(client, tokens, folder, capsys, monkeypatch):
     assert audit()[4].endswith("nobody  GET /api/stats  401")
     assert audit("--document", "none") == []
     assert len(audit("--since", "2020-01-01")) == 5
+    assert len(audit("--who", "nobody")) == 1
+
+
+def test_the_audit_command_reports_a_caller_without_a_token(client, tokens, folder, run):
+    client.with_token(tokens(name="Dr. Ames")).get("/api/me")
+    tokens(name="Dr. Bell")
+    code, output, errors = run("audit", folder, "--who", "Dr Ames")
+    fact = "No token has the name or id 'Dr Ames'. Did you mean 'Dr. Ames'? capr token list shows all.\n"
+    assert (code, output, errors) == (1, "", fact)
+    trail = folder.with_name(f"{folder.name}.state") / "audit"
+    for arguments in ((), ("--audit", trail)):
+        code, _, errors = run("audit", folder, "--who", "1f3a9c02", *arguments)
+        assert (code, errors) == (1, "No token has the name or id '1f3a9c02'. capr token list shows all.\n")
+    for who in ("Dr. Bell", "local", "nobody"):
+        code, _, errors = run("audit", folder, "--who", who)
+        assert (code, errors) == (0, f"No entries for --who {who}.\n")
 
 
 def test_a_missing_trail_is_an_error(tmp_path):

@@ -77,11 +77,20 @@ def test_long_queries_and_large_k_are_rejected(serve):
     client = serve(max_query_length=100, max_k=5)
     error = problem(client.post("/api/search", json={"query": "a" * 101, "k": 6}), 422)
     assert [field["field"] for field in error["errors"]] == ["body.query", "body.k"]
+    assert error["fix"] == "write at most 100 characters; ask for at most 5"
     problem(client.post("/api/ask", json={"question": "a" * 101}), 422)
     problem(client.post("/api/documents/a1/scores", json={"entity": "a" * 101}), 422)
     problem(client.post("/api/search", json={"query": "a" * 100_001}), 422)
     problem(client.get("/api/suggest", params={"prefix": "a" * 201}), 422)
     assert client.search("a" * 100, k=5)
+
+
+@pytest.mark.parametrize("text", ["", "  "])
+@pytest.mark.parametrize("address", ["search", "export", "documents/a1/scores"])
+def test_an_empty_query_is_reported_as_such(client, address, text):
+    error = problem(client.post(f"/api/{address}", json={"query": text}), 422)
+    assert error["errors"] == [{"field": "body.query", "problem": "the query is empty"}]
+    assert error["fix"] == "write a question or words"
 
 
 def test_the_number_of_patterns_is_limited(client, monkeypatch):

@@ -11,6 +11,7 @@ from rich.table import Table
 
 from capr.annotate.vocabulary import Vocabulary
 from capr.cli import inputs
+from capr.documents import CaprError
 
 
 def command(
@@ -23,6 +24,8 @@ def command(
 
     Example: capr suggest "heart att"
     """
+    if not prefix.strip():
+        raise CaprError('there is no prefix to complete. Fix: write the beginning of a name, such as "heart att".')
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in ("name", "means", "kind", "code"):
         table.add_column(column, overflow="fold")

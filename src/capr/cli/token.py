@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict
+from difflib import get_close_matches
 from typing import Annotated
 
 import typer
 
 from capr.cli import inputs
 from capr.documents import CaprError
+from capr.index import Index
 from capr.index.engines import is_library
-from capr.index.filters import pairs
+from capr.index.filters import field_name, pairs
 from capr.search import Library
 from capr.search.conditions import unknown_value_notices, unmatched_filter_notices
+from capr.search.unknown_names import SIMILAR
 from capr.serve.state import open_state
 from capr.serve.tokens import ROLES, Restrictions, Token, TokenStore
 
 DAY = len("2024-03-18")
+FIELDS = ("patient", "date", "type", "source", "file", "document", "id")  # fields that every library knows
 State = Annotated[str, typer.Option("--state", metavar="FOLDER", help="The server's state folder, as for capr serve.")]
 
 
@@ -58,7 +63,9 @@ def create(
         visible = {} if count is None else {"documents": count}
         print(json.dumps({"token": secret, **_public_fields(created), **visible}, ensure_ascii=False))
     else:
-        print(secret)
+        if sys.stdout.isatty() and sys.stderr.isatty():
+            print("Token (shown only now): ", end="", file=sys.stderr, flush=True)
+        print(secret, flush=True)
         console.print(_summary(created, count))
     for notice in notices:
         console.print(f"Notice: {inputs.printable(notice)}")
@@ -77,11 +84,23 @@ def _visible_documents(library: str, restrictions: Restrictions) -> tuple[int | 
     if not is_library(library):
         return None, ()
     with Library(library) as opened:
+        _check_fields(restrictions, opened.index)
         filters = opened.resources.filters(restrictions)
         count = len(opened.ids(filters))
         if count:
             return count, list(unknown_value_notices(filters, opened.index))
         return count, [*unmatched_filter_notices(filters, opened.index), "the token sees no document"]
+
+
+def _check_fields(restrictions: Restrictions, index: Index) -> None:
+    """Raise `CaprError` for a field that no document has and whose name resembles that of another field."""
+    for name in restrictions:
+        field = field_name(name.removesuffix("!"))
+        if field in FIELDS or index.has(field):
+            continue
+        if nearest := get_close_matches(field, (*FIELDS, *index.stats().fields), 1, SIMILAR):
+            fix = f"write {nearest[0]}, or name a field that a document has (capr stats lists them)"
+            raise CaprError(f"no document has the field {field!r}. Did you mean {nearest[0]}? Fix: {fix}.")
 
 
 def show(library: inputs.LibraryLocation, state: State = "", as_json: inputs.Json = False) -> None:
@@ -130,8 +149,13 @@ def revoke(
     if unknown:
         raise CaprError(f"there is no token {', '.join(unknown)}. Fix: capr token list {library} shows all.")
     for name in tokens:
-        for token in registered.revoke(name):
+        revoked = registered.revoke(name)
+        for token in revoked:
             print(f"Revoked token {token.id} ({inputs.printable(token.name)})")
+        if not revoked:
+            for token in registered.all():
+                if name in (token.id, token.name):
+                    print(f"Token {token.id} ({inputs.printable(token.name)}) was already revoked")
 
 
 def _public_fields(token: Token) -> dict[str, object]:

@@ -27,6 +27,7 @@ from typing import Any
 from capr.documents import CaprError
 from capr.serve.durable import sync_folder
 
+LOCAL, NOBODY = "local", "nobody"  # callers without a token: on the server's machine, and unidentified ones
 FILE, LOCK, KEY = "audit.jsonl", "lock", "key"
 TIME_BYTES = 4096  # the first line has its time within so many bytes
 TIME = re.compile(rb'"time": "([^"]+)"')
@@ -185,7 +186,7 @@ def entries(folder: Path, *, since: str = "", who: str = "", document: str = "")
         folder: the folder of the trail.
         since: the day or time of the earliest entry, `2024-03-18` or `2024-03-18T09:30`; in UTC unless it names an
             offset.
-        who: the name or the id of a token.
+        who: the name or the id of a token, `local` or `nobody`.
         document: the id of a document that the request showed or changed.
 
     Raises:
@@ -230,7 +231,7 @@ def _matches(entry: Mapping[str, Any], since: str, who: str, document: str) -> b
         return True  # it may be an entry that matches
     return (
         str(entry.get("time", "")) >= since
-        and (not who or who in (entry.get("who"), entry.get("token")))
+        and (not who or who in (entry.get("who") or NOBODY, entry.get("token")))
         and (not document or document in entry.get("documents", ()))
     )
 

@@ -35,6 +35,7 @@ QUERY_OR_ENTITY = (
     "the body needs either query, or entity with or without aspect, but not both. "
     "Fix: send query alone, or entity with or without aspect."
 )
+EMPTY_QUERY = "the query is empty. Fix: write a question or words."
 Name = Annotated[str, Field(max_length=200)]
 Flag = StrEnum("Flag", {name: name for name in FLAGS})  # type: ignore[misc]
 FilterValue = Annotated[str, Field(max_length=1000)] | int | float
@@ -131,7 +132,10 @@ class QueryBody(Body):
             try:
                 SearchQuery(*texts)
             except CaprError:
-                problems.append(_problem("no_query", QUERY_OR_ENTITY, (), data))
+                if "query" in data and not any(text.strip() for text in texts):
+                    problems.append(_problem("no_query", EMPTY_QUERY, ("query",), data))
+                else:
+                    problems.append(_problem("no_query", QUERY_OR_ENTITY, (), data))
         try:
             body = validate(data)
         except ValidationError as error:

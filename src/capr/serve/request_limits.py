@@ -49,8 +49,9 @@ class AtMost:
         return json_schema
 
     def _check(self, value: Any) -> Any:
-        size, unit = (len(value), " characters") if isinstance(value, str) else (value, "")
+        size, unit, verb = (len(value), " characters", "write") if isinstance(value, str) else (value, "", "ask for")
         if size > self.limit:
-            detail = f"{size:,}{unit} is over this server's limit of {self.limit:,}"
+            fix = f"{verb} at most {self.limit:,}{unit}"
+            detail = f"{size:,}{unit} is over this server's limit of {self.limit:,}. Fix: {fix}"
             raise PydanticCustomError("over_limit", "{detail}", {"detail": detail})
         return value
