@@ -42,6 +42,14 @@ def flags(marked: str, heading: str | None = None) -> set[str]:
         ("Likely syncope, no «arrhythmia».", {"negated"}),
         ("He had no «signs of shock».", {"negated"}),
         ("Mother has asthma; the patient has «eczema».", set()),
+        ("We did not increase «sacubitril-valsartan».", set()),
+        ("We didn't increase «furosemide».", set()),
+        ("«Bisoprolol» has not been increased.", set()),
+        ("«Metoprolol» was not changed.", set()),
+        ("«Warfarin» was not stopped.", set()),
+        ("We did not reduce «apixaban».", set()),
+        ("The dose of «insulin» was not adjusted.", set()),
+        ("We did not increase aspirin, and there is no «rash».", {"negated"}),
     ],
 )
 def test_common_errors_of_other_tools(text, expected):
