@@ -4,6 +4,7 @@ import gzip
 import json
 import re
 import time
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -253,6 +254,30 @@ def test_names_after_a_title(name):
     assert re.fullmatch(r"Seen by [█\s]+, who agrees", masked_text), masked_text
 
 
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        ("Patient Name: Horace Quillby", "Patient Name: ██████ ███████"),
+        ("Patient: Quillby, Horace", "Patient: ████████ ██████"),
+        ("PATIENT: QUILLBY, HORACE B.", "PATIENT: ████████ ██████ B."),
+        ("Name: Philippa Tarrant", "Name: ████████ ███████"),
+        (
+            "MRN: 1234567\nName: Philippa J. van Tarrant DOB: unknown",
+            "████ ███████\nName: ████████ ██ ███ ███████ DOB: unknown",
+        ),
+        ("Patient Name: Horace", "Patient Name: ██████"),
+        ("Signed by Anneliese Brandvold, MD", "Signed by █████████ █████████, MD"),
+        ("Electronically signed by: Anneliese Brandvold", "Electronically signed by: █████████ █████████"),
+        ("Wound care by Jane Doe, RN at the bedside.", "Wound care by ████ ███, RN at the bedside."),
+        ("Jane Q. Doe, M.D.", "████ ██ ███, M.D."),
+        ("Attending: Ruth Ames", "Attending: ████ ████"),
+        ("Seen with Ola Berg, DO.", "Seen with ███ ████, DO."),
+    ],
+)
+def test_names_beside_labels_and_credentials(text, masked):
+    assert mask(text, Rules().find(text, {})) == masked
+
+
 def test_no_day_of_the_samples_is_visible():
     days = re.compile(r"\d{4}[-/.]\d{1,2}[-/.]\d{1,2}")
     assert sum(len(days.findall(document.text)) for document in samples.documents()) == 98
@@ -298,6 +323,11 @@ def test_notices_contain_no_values(client):
         "1" * 100_000,
         "617 " * 20_000,
         "3rd of " * 20_000,
+        "A-a " * 20_000,
+        "A-" * 20_000,
+        "Name: " * 20_000,
+        "Ann de la de la " * 8_000,
+        "  Patient: Ann, " * 8_000,
     ],
 )
 def test_no_text_takes_long(text):
@@ -346,6 +376,20 @@ def test_no_text_takes_long(text):
         "QRS 94 ms, QTc 440 ms",
         "heparin 5000 units",
         "Mesalazine MR 2.4 g",
+        "Patient: stable",
+        "Patient: Stable And Comfortable",
+        "PATIENT: ALERT AND ORIENTED",
+        "Name: see above",
+        "Name: See Above",
+        "Drug name: Aspirin",
+        "Drug name: Metoprolol Tartrate",
+        "Patient Name: see above",
+        "Signed by the patient",
+        "Signed by: see below",
+        "Attending: Internal Medicine",
+        "Chest X-ray, PA and lateral",
+        "Sodium Chloride, DO NOT mix",
+        "The patient: Lasix was stopped",
     ],
 )
 def test_text_that_no_rule_hides(text):
@@ -374,6 +418,15 @@ def test_a_deidentifier_of_your_own(serve, tmp_path, monkeypatch):
     client = serve(deidentify="mine:Mine")
     assert isinstance(client, Client)
     assert client.get("/api/documents/a2").json()["text"] == "PLAN: █████ 40 mg daily."
+
+
+def test_the_example_of_the_guide_adds_to_the_rules():
+    guide = Path(__file__).parents[2] / "docs" / "guides" / "serve-a-department.md"
+    (code,) = re.findall(r"```py\n(.*?)```", guide.read_text("utf-8"), re.DOTALL)
+    names: dict = {}
+    exec(code, names)
+    text = "Dr. Ames, St. Anne Hospital"
+    assert mask(text, names["Hospitals"]().find(text, {})) == "███ ████, ███ ████ ████████"
 
 
 @pytest.mark.parametrize("setting", ["none:None", "capr", "json:dumps", "capr.nothing:X"])

@@ -25,6 +25,26 @@ TITLE = r"(?:(?:Drs?|Mrs?|Ms|Mx|Miss|Prof(?:essor)?|MRS|DRS|PROF|(?<!NOT )(?<!TO
 PARTICLE = r"(?:(?:van|von|zu|der|den|ter|ten|de|del|della|di|da|dos|du|la|le|el|al|bin|ibn|st\.?)[ ]+)"
 INITIAL = r"(?:[A-Z]\b\.?[ ]*)"
 NAME = rf"{PARTICLE}{{0,3}}[A-ZÀ-ÖØ-ÞĀ-Ž][\w'’-]+"
+# A person is at least two names. The lookahead keeps the label of the next field out: `Patient: Ann Lee DOB: ...`.
+FURTHER_NAME = rf"(?:[ ]+(?!\w+[ ]?[:#]){INITIAL}?{NAME})"
+PERSON = rf"(?:{NAME},[ ]*{INITIAL}{{0,2}}{NAME}|{INITIAL}{{0,2}}{NAME}{FURTHER_NAME}){FURTHER_NAME}?"
+LABEL = (
+    r"(?i:(?:full |legal )?name|patient(?: name|'s name)?|pt(?: name)?|author|attending(?: physician| surgeon)?|surgeon"
+    r"|(?:referring |primary care )?(?:physician|provider)|pcp|resident|radiologist|pathologist)"
+)
+BY = r"(?i:\b(?:(?:co-?)?signed|dictated|authored|transcribed)(?: electronically)? by)"
+# Words that begin a value which is not a name: `Patient: Alert And Oriented`.
+NO_NAME = (
+    r"(?i:(?:alert|as|awake|cardiology|critical|denies|emergency|family|female|for|general|has|in|intensive|internal|is"
+    r"|male|medical|no|none|not|on|please|primary|remains|reports|same|see|seen|stable|states|surgical|the|unable"
+    r"|unchanged|unknown|was|well|will)\b)"
+)
+# Not PA, which is also a view of the chest. DO and NP are ordinary words and places unless they end the phrase.
+CREDENTIAL = (
+    r"(?:(?:M\.?D|R\.?N|Ph\.?D|PharmD|MBBS|MBChB|FRCP|FACP|FACC|DNP|APRN|CRNA|LPN|BSN|FNP|PA-C)(?!\w)"
+    r"|(?:D\.?O|N\.?P)\.?[ ]*(?:[.,;)]|$))"
+)
+# Each match of a rule is hidden, or only its group `name` if it has one.
 RULES = tuple(
     re.compile(pattern)
     for pattern in (
@@ -45,6 +65,10 @@ RULES = tuple(
         r"(?i)\b(?:MRN|medical record(?: number| no\.?)?|record number|patient id|account(?: number)?|acct)\b"
         r"\s*(?:(?:[:#.]|no)\s*)*[A-Z]{0,3}-?\d[\d-]{3,}",
         rf"\b{TITLE}[ ]{{0,3}}\n?[ ]{{0,3}}{INITIAL}{{0,3}}{NAME}(?:[ ]+{INITIAL}?{NAME})?",
+        rf"(?m)(?:^|[|\t]|[ ]{{2}})[ ]{{0,3}}{LABEL}[ ]{{0,3}}:[ ]{{0,9}}(?!{NO_NAME})(?P<name>{PERSON})",
+        rf"(?i:\bpatient(?:'s)? name)[ ]{{0,3}}:[ ]{{0,9}}(?!{NO_NAME})(?P<name>{INITIAL}{{0,2}}{NAME})",
+        rf"{BY}[ ]{{0,3}}:?[ ]{{0,9}}(?!{NO_NAME})(?P<name>{PERSON})",
+        rf"(?m)(?<![\w'’-])(?P<name>{INITIAL}{{0,2}}{NAME}{FURTHER_NAME}{{1,2}})(?=,[ ]?{CREDENTIAL})",
     )
 )
 NAMES = re.compile(
@@ -70,7 +94,10 @@ class Deidentifier(Protocol):
 
 
 class Rules:
-    """Find names from the metadata and after titles (Dr., Mr.), dates, telephone and record numbers, e-mail addresses.
+    """Find names, dates, telephone and record numbers, and e-mail addresses.
+
+    It knows names from the metadata, after titles (Dr., Mr.), after labels (Patient:, Signed by) and before credentials
+    (, MD).
 
     Rules miss some names. Do not rely on them for readers who must never see a name.
 
@@ -82,7 +109,7 @@ class Rules:
     def find(self, text: str, metadata: Mapping[str, Any]) -> Iterator[Span]:
         for rule in RULES:
             for match in rule.finditer(text):
-                yield Span(*match.span())
+                yield Span(*match.span("name" if "name" in rule.groupindex else 0))
         identifiers = sorted(_identifiers(metadata), key=len, reverse=True)
         if identifiers:
             words = "|".join(map(re.escape, identifiers))
