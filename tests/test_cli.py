@@ -91,6 +91,19 @@ def test_formats_are_recognised_on_standard_input():
     assert [d["id"] for d in lines(run("read", "-", "--json", stdin=b'[{"id": 1, "text": "a"}]'))] == ["1"]
 
 
+def test_read_never_cuts_a_date(tmp_path, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    record = {"id": "d" * 50, "text": "x" * 1234, "patient": "p" * 20, "date": "2024-11-19T08:30", "type": "t" * 50}
+    (tmp_path / "a.jsonl").write_text(json.dumps(record))
+    output = run("read", str(tmp_path)).stdout.decode()
+    assert " date " in output
+    assert " 2024-11-19 " in output
+    assert " 1,234 " in output
+    assert "dd…" in output
+    assert "tt…" in output
+    assert max(map(len, output.splitlines())) <= 80
+
+
 def test_read_strict_stops_at_a_problem(folder):
     result = run("read", "--strict", "--json", str(folder))
     assert result.returncode == 1
