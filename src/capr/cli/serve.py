@@ -87,8 +87,9 @@ def command(
     """Serve a library over HTTP, with a web page, until it is stopped with Ctrl-C or SIGTERM.
 
     Until the first token exists, the server answers only requests from this machine, or none with --require-token.
-    Create tokens with capr token; from then on, every request needs one. The audit trail records every request and the
-    documents that it returned; read it with capr audit. Install the extra `serve` first.
+    Create tokens with capr token; from then on, every request needs one. The audit trail records every request for
+    data and the documents that it returned, but not /, /docs, /health and /ready; read it with capr audit. Install the
+    extra `serve` first.
 
     Example: capr serve library --port 8000
     """
