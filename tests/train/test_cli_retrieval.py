@@ -271,7 +271,9 @@ def test_an_unfinished_training_is_neither_overwritten_nor_continued_with_other_
     result = run(*interrupted, "--part", "train", "--resume")
     assert "or with other options for reading them" in result.err
     assert checkpoint.read_bytes() == before
+    assert (out / "training.documents.json").exists()
     assert run(*interrupted, "--resume").code == 0
+    assert not (out / "training.documents.json").exists()
 
 
 def test_a_checkpoint_of_other_training_data_is_not_continued(run, interrupted, tmp_path):

@@ -16,6 +16,7 @@ from typer.core import TyperGroup
 
 from capr.cli.options import field_parameters, parameters, parse_settings
 from capr.cli.sources import source
+from capr.cli.sources.documents import ORIGIN
 from capr.cli.training_progress import show_progress
 from capr.documents import CaprError
 from capr.models.families import FAMILIES, family
@@ -73,6 +74,8 @@ def _train(settings: Any, schedule: Any, training_source: Any) -> None:
         with show_progress(is_first) as progress:
             scores = training_source.train(data, settings, schedule, progress)
     if is_first:
+        if output is not None:
+            (output / ORIGIN).unlink(missing_ok=True)  # only a resumed run reads it
         print(training_source.summary(scores))
 
 
