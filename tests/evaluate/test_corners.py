@@ -9,10 +9,11 @@ from capr.annotate.mentions import annotator
 from capr.cli import typer_app
 from capr.documents import CaprError, read
 from capr.evaluate import notes, plots, wikisection
+from capr.evaluate.beir import beir
 from capr.evaluate.measures import measure, read_run, write_run
 from capr.evaluate.scorers import term_query
 from capr.evaluate.task import Task, TaskQuery
-from capr.evaluate.through_library import Setting, beir
+from capr.evaluate.through_library import Setting
 from capr.runtime.shipped import shipped
 from capr.segment.aspects import aspect_of
 

@@ -6,8 +6,9 @@ import pytest
 
 from capr import samples
 from capr.documents import CaprError
+from capr.evaluate.beir import beir
 from capr.evaluate.measures import measure
-from capr.evaluate.through_library import Setting, beir, shipped_samples
+from capr.evaluate.through_library import Setting, shipped_samples
 
 CORPUS = {
     "d1": ("Gout", "Colchicine and rest help against gout."),

@@ -218,7 +218,7 @@ def test_several_processes_and_threads_start_together(folder, older):
 # Moves the files of a library, and kills its own process at the file system change number `fatal_change`. With
 # `remote`, the state is on another file system.
 SELF_KILLING_MOVE = """
-import errno, os, signal, sys
+import errno, os, shutil, signal, sys
 from pathlib import Path
 from capr.serve import state
 
@@ -243,11 +243,11 @@ def patch_path(name):
 for name in ("rename", "unlink", "mkdir", "chmod", "replace"):
     patch_path(name)
 for name in ("copy2", "rmtree"):
-    original = getattr(state.shutil, name)
+    original = getattr(shutil, name)
     def patched(*arguments, original=original):
         count_change()
         original(*arguments)
-    setattr(state.shutil, name, patched)
+    setattr(shutil, name, patched)
 checkpoint = state._checkpoint
 def patched_checkpoint(file):
     checkpoint(file)

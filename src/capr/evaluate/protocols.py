@@ -9,7 +9,7 @@ PROTOCOLS = {  # `module:Class`, by the name of the command
     "medquad": "capr.evaluate.medquad:MedQuad",
     "wikisection": "capr.evaluate.wikisection:WikiSection",
     "notes": "capr.evaluate.notes:Notes",
-    "beir": "capr.evaluate.through_library:Beir",
+    "beir": "capr.evaluate.beir:Beir",
     "samples": "capr.evaluate.through_library:Samples",
     "passages": "capr.evaluate.passages:Passages",
 }

@@ -5,13 +5,11 @@ Older versions kept these files in the folder of the library; this module moves 
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import json
 import logging
 import os
 import re
-import shutil
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
@@ -22,6 +20,7 @@ from typing import Any
 from capr.documents import BusyError, CaprError
 from capr.index.engines import is_library, not_a_library
 from capr.serve.durable import sync_folder
+from capr.serve.moves import COPIED, PART, finish_move, move, restrict
 
 log = logging.getLogger("capr")
 SUFFIX = ".state"  # of the folder beside the library
@@ -33,7 +32,6 @@ PREFIXES = (OWNER, LOCK, TOKENS, "server.", "desk.", JOBS, AUDIT, "lost+found") 
 # request before it could find that there are no tokens and accept everybody.
 MOVED = {AUDIT: AUDIT, JOBS: JOBS, OLD_DATABASE: DATABASE, TOKENS: TOKENS}  # the new name for each old one
 LOCKS = {"jobs.lock": OLD_DATABASE, OLD_LOCK: OLD_DATABASE, f"{TOKENS}.lock": TOKENS}  # the file of each lock file
-PART, COPIED = ".part", ".moved"  # an incomplete copy on another file system, and the source of a complete one
 REMOTE = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")  # a Path writes opensearch://host as opensearch:/host
 SECRET = re.compile(r"(?<=://)[^/@]*@")  # a name and a password in an address
 
@@ -266,7 +264,7 @@ def _rename_old_database(folder: Path) -> None:
         return
     with _locked(folder / OLD_LOCK, make=False):
         _checkpoint(old)
-        _restrict(old)
+        restrict(old)
         old.rename(new)
         (folder / OLD_LOCK).unlink(missing_ok=True)
     sync_folder(folder)
@@ -283,7 +281,7 @@ def _old_files(home: Path, audit: str | Path) -> list[str]:
 def _move_old_files(home: Path, folder: Path, names: Sequence[str]) -> None:
     """Move files from the library to the state, unless the state has files of the same name."""
     for name in names:
-        _finish_move(home / name, folder / MOVED[name])
+        finish_move(home / name, folder / MOVED[name])
     remaining = [
         name for name in names if (home / name).exists() and (home / name).resolve() != (folder / name).resolve()
     ]
@@ -293,8 +291,8 @@ def _move_old_files(home: Path, folder: Path, names: Sequence[str]) -> None:
             for name in moving:
                 if name == OLD_DATABASE:
                     _checkpoint(home / name)
-                _restrict(home / name)
-                _move(home / name, folder / MOVED[name])
+                restrict(home / name)
+                move(home / name, folder / MOVED[name])
         log.warning("moved %s of an older version from %s to %s", ", ".join(moving), home, folder)
     if unused := [name for name in remaining if name not in moving]:
         log.warning("capr ignores %s in %s, because %s has its own", ", ".join(unused), home, folder)
@@ -344,76 +342,3 @@ def _busy(home: Path) -> BusyError:
 def _damaged(file: Path, error: Exception) -> CaprError:
     fix = f"restore {file.name} from a backup, or remove it, and lose jobs, saved searches and feedback"
     return CaprError(f"{file} cannot be read ({error}), so it does not move. Fix: {fix}.")
-
-
-def _finish_move(source: Path, target: Path) -> None:
-    """Finish or revert the move of a killed process: afterwards, either source or target is complete."""
-    copied = source.with_name(f"{source.name}{COPIED}")
-    if copied.exists():
-        if target.exists():
-            _remove(copied)
-        else:
-            copied.rename(source)
-    elif source.is_symlink() and target.exists() and source.resolve() == target.resolve():
-        source.unlink()
-
-
-def _move(source: Path, target: Path) -> None:
-    """Move a file or a folder atomically: by renaming it, or by copying it to another file system."""
-    if source.is_symlink() or source.is_mount():  # a trail on a disk of its own stays there
-        target.symlink_to(source.resolve())
-        if source.is_symlink():
-            source.unlink()
-    else:
-        try:
-            source.rename(target)
-        except OSError as error:
-            if error.errno != errno.EXDEV:
-                raise
-            _copy_to_file_system(source, target)
-    sync_folder(source.parent)
-    sync_folder(target.parent)
-
-
-def _copy_to_file_system(source: Path, target: Path) -> None:
-    part, copied = target.with_name(f"{target.name}{PART}"), source.with_name(f"{source.name}{COPIED}")
-    _remove(part)
-    _copy(source, part)
-    sync_folder(part.parent)
-    source.rename(copied)  # after a kill before the next rename, `_finish_move` reverts this
-    sync_folder(copied.parent)
-    part.rename(target)
-    sync_folder(target.parent)
-    _remove(copied)
-
-
-def _copy(source: Path, target: Path) -> None:
-    """Copy a file or a folder with its owner, and sync it to disk."""
-    if source.is_dir():
-        target.mkdir(mode=0o700)
-        for path in source.iterdir():
-            _copy(path, target / path.name)
-        sync_folder(target)
-    else:
-        shutil.copy2(source, target)
-        with target.open("rb") as file:
-            os.fsync(file.fileno())
-    if os.geteuid() == 0:
-        owner = source.stat()
-        os.chown(target, owner.st_uid, owner.st_gid)
-
-
-def _remove(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)
-
-
-def _restrict(path: Path) -> None:
-    """Make files and folders readable by this user alone."""
-    if path.is_symlink():
-        return
-    for entry in (path, *path.rglob("*")):
-        if not entry.is_symlink():
-            entry.chmod(0o700 if entry.is_dir() else 0o600)
