@@ -264,6 +264,7 @@ def test_invalid_values_are_reported_in_plain_words(tmp_path, arguments, message
         (("evaluate", "xyz"), "'xyz'. Fix: use one of medquad, wikisection, notes,"),
         (("serch", "x"), "'serch'. Fix: use search or serve; `capr --help` lists the commands."),
         (("hello",), "'hello'. Fix: `capr --help` lists the commands."),
+        (("search", "x", "y", "--patiant", "p01"), "No such option: --patiant. Fix: write `--filter patient=p01`."),
         (("search", "x", "y", "--patient", "p01"), "No such option: --patient. Fix: write `--filter patient=p01`."),
         (("search", "x", "y", "--type=two words"), "Fix: write `--filter 'type=two words'`."),
         (("search", "x", "y", "--filtr", "a=b"), "Fix: use --filter; `capr search --help` lists the options."),

@@ -79,8 +79,9 @@ def _nearest_option(error: Any, ctx: Any) -> str:
     """Return the fix for an unknown option: the filter that it means, the most similar option, or the help."""
     options = [option for parameter in ctx.command.params for option in parameter.opts if option.startswith("--")]
     option, _, value = error.option_name.partition("=")
-    name = option.removeprefix("--")
-    if name in KNOWN and "--filter" in options:
+    nearest = get_close_matches(option, [*options, *(f"--{name}" for name in KNOWN)], 1)
+    name = nearest[0].removeprefix("--") if nearest else ""
+    if name in KNOWN and f"--{name}" not in options and "--filter" in options:
         return f"write `--filter {quote(f'{name}={value or _value_after(option, ctx)}')}`"
     nearest = get_close_matches(option, options, 1)
     return f"{f'use {nearest[0]}' if nearest else 'leave it out'}; {_listing(ctx, 'options')}"

@@ -85,7 +85,8 @@ def make_task(reports: Sequence[Report], path: Path, limit: int = 0) -> Task:
         id, count = counts.most_common(1)[0]
         raise CaprError(f"{path} has {count} questions with the id {id!r}. Fix: give each question an id of its own.")
     if not queries:
-        raise CaprError(f"{path} has no question with an answer. Fix: name a file with answers.")
+        fix = "name a file in SQuAD's or emrQA's format with answers; capr questions makes one from notes"
+        raise CaprError(f"{path} has no question with an answer. Fix: {fix}.")
     unanswerable = sum(len(report.questions) for report in reports) - len(queries)
     without_answer = (
         "1 question without an answer is" if unanswerable == 1 else f"{unanswerable:,} questions without an answer are"
